@@ -79,7 +79,8 @@ class TestListedFolder:
         listed = {"manifest": "a" * 64, "is_file": False, "uses_changed": uses_changed}
         state: dict[str, list[str]] = {"log": [], "warnings": [], "changed_inputs": []}
         parts = {
-            "order": {"inputs": {"birds": str(data)}, "lists": {"birds": listed}},
+            "order": {"lists": {"birds": listed}},
+            "input_paths": {"birds": str(data)},
             "terms": {"node": "here", "account": None},
             "folder": SimpleNamespace(manifest=lambda sha256: str(manifest)),
             "check_stop": lambda: None,
