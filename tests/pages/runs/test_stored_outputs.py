@@ -26,7 +26,7 @@ folder = OutputFolder.objects.create(
     run=run, attempt=0, datastore=datastore, path="runs/7/0", place=datastore.place + "/7/0"
 )
 for path, size, sha256 in {files!r}:
-    folder.files.create(path=path, key=path, size_bytes=size, sha256=sha256, node_rank=0)
+    folder.files.create(path=path, key=path, size_bytes=size, digest=sha256, node_rank=0)
 """
 
 
