@@ -30,34 +30,37 @@ pathlib.Path("outputs/model.pt").write_text("learned")
 
 def test_from_a_run_to_a_dataset_that_another_run_reads(page: Any, hub: Hub) -> None:
     number = wait_for(hub, submit(hub, EXTRACTS), "Completed")["number"]
+    dataset, model, address = f"extracted-{number}", f"flight-{number}", rf"/data/sets/extracted-{number}/1/$"
     page.goto(f"/runs/{number}/outputs/")
     page.get_by_role("link", name="features/", exact=True).click()
     page.get_by_role("link", name="2024/", exact=True).wait_for()
     page.get_by_role("link", name="Make a dataset").click()
-    page.get_by_label("Dataset", exact=True).fill("extracted")
+    page.get_by_label("Dataset", exact=True).fill(dataset)
     page.get_by_role("button", name="Make the version").click()
-    page.wait_for_url(re.compile(r"/data/sets/extracted/1/$"))
+    page.wait_for_url(re.compile(address))
     page.get_by_text("2024/owl.txt").wait_for()
 
-    reader = submit(hub, READS, inputs={"features": {"dataset": "extracted"}})
+    reader = submit(hub, READS, inputs={"features": {"dataset": dataset}})
     read = wait_for(hub, reader, "Completed")["number"]
     assert log(hub, reader).decode().strip() == "2024/owl.txt=3000 2024/wren.txt=4000"
     with hub.client() as client:
         body = {"run": reader, "path": "model.pt"}
-        client.post("/api/v1/models/flight/versions/", json=body).raise_for_status()
+        client.post(f"/api/v1/models/{model}/versions/", json=body).raise_for_status()
 
     # From the version back to the run, and on to who learned from it.
-    page.reload()
-    page.get_by_role("link", name="flight 1").wait_for()
+    with page.expect_response(re.compile(r"/data/sets/.*/models/$")) as models:
+        page.reload()
+    assert models.value.ok, models.value.text()
+    page.get_by_role("link", name=f"{model} 1").wait_for()
     assert page.locator(f"a[href='/runs/{read}/']").first.is_visible()
     page.get_by_role("link", name=f"run {number}", exact=True).click()
-    page.get_by_role("link", name="extracted, version 1").click()
-    page.wait_for_url(re.compile(r"/data/sets/extracted/1/$"))
+    page.get_by_role("link", name=f"{dataset}, version 1").click()
+    page.wait_for_url(re.compile(address))
 
     # Tags lead from one dataset to all that have them.
-    page.get_by_role("link", name="extracted", exact=True).click()
+    page.get_by_role("link", name=dataset, exact=True).click()
     page.get_by_placeholder("name=value").fill("species=owl")
     page.get_by_role("button", name="Set tag").click()
     page.get_by_role("link", name="species=owl").click()
     page.wait_for_url(re.compile(r"/data/\?tag=species%3Dowl$"))
-    page.get_by_role("link", name="extracted", exact=True).wait_for()
+    page.get_by_role("link", name=dataset, exact=True).wait_for()
