@@ -78,10 +78,3 @@ def key_prefix(part: AttemptNode) -> str:
     """Returns what the keys of the node's files begin with: with several nodes each has a folder of its
     own."""
     return f"node_{part.node_rank}/" if len(part.attempt.placement) > 1 else ""
-
-
-def output_secret(attempt: Attempt) -> str:
-    """Returns the name of the secret with which the outputs are written, "" without."""
-    rows = OutputFolder.objects.filter(run_id=attempt.run_id, attempt=attempt.number)
-    names = rows.filter(datastore__sign_in=SignIn.SECRET).values_list("datastore__secret", flat=True)
-    return names.first() or ""

@@ -105,9 +105,7 @@ class EarlyUploads(threading.Thread):
                 continue
             if self._is_due(folder, name, path):
                 is_new |= self._upload_file(folder, record, name, path)
-        if record.files.keys() - names:
-            record.keep_only(names)
-            is_new = True
+        is_new |= record.forget_removed(names)
         if is_new:
             record.save()
         return is_new

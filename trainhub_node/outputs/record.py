@@ -11,6 +11,7 @@ from trainhub_node import records
 from trainhub_node.attempts import attempt_list
 from trainhub_node.checkpoints.entries import version_of_file
 from trainhub_node.link.file_upload import FileUpload, digest_of
+from trainhub_node.outputs.output_files import OUTPUTS
 from trainhub_node.rundir import RunDir
 from trainhub_node.untrusted.run_files import open_run_file
 
@@ -60,9 +61,18 @@ class OutputRecord:
         self._save_now_and_then()
         return True
 
-    def keep_only(self, names: set[str]) -> None:
-        """Forgets files that the script has removed since."""
-        self.files = {name: file for name, file in self.files.items() if name in names}
+    def forget_removed(self, names: set[str]) -> bool:
+        """Forgets files that the script has removed since; `names`: those that were found now. Returns
+        whether there were any. What only cannot be read any more stays."""
+        removed = [name for name in self.files.keys() - names if self._is_removed(name)]
+        for name in removed:
+            del self.files[name]
+        return bool(removed)
+
+    def _is_removed(self, name: str) -> bool:
+        # See output_files for what is named how.
+        paths = [f"{OUTPUTS}/{name}", *([name] if name.startswith("logs/") else [])]
+        return all(_is_gone(f"{self._folder.work}/{path}") for path in paths)
 
     def note_elsewhere(self, names: set[str]) -> None:
         self.elsewhere |= names
@@ -83,3 +93,14 @@ class OutputRecord:
     def _save_now_and_then(self) -> None:
         if time.monotonic() - self._saved_at > SAVE_EVERY_S:
             self.save()
+
+
+def _is_gone(path: str) -> bool:
+    """Returns whether there is nothing at the path, and not only no right or no way to see it."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False

@@ -133,7 +133,7 @@ class OutputUploads:
                 attempt_list.update_agent_record(
                     folder, error=attempt_list.as_sentence(f"{name}: {error}"), error_kind=ErrorKind.UPLOAD
                 )
-        record.keep_only(names)
+        record.forget_removed(names)
         record.save()
 
     def _write(self, folder: RunDir, order: OutputOrder, record: OutputRecord) -> None:

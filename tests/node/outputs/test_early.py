@@ -8,9 +8,12 @@ import pytest
 
 from tests.node.builders import script
 from tests.node.hub import FakeHub
+from trainhub_node import records
 from trainhub_node.agent import Agent
 from trainhub_node.attempts.attempt_list import Key
 from trainhub_node.outputs import early
+from trainhub_node.outputs.record import OutputRecord
+from trainhub_node.rundir import RunDir
 
 UNTIL = """
 import os, pathlib, time
@@ -88,3 +91,19 @@ def test_what_was_changed_last_is_what_counts(hub: FakeHub, agent: Agent) -> Non
     go(agent, key, "end")
     hub.wait_done(key)
     assert at_hub(hub, key) == {"model.pt": b"whole"}
+
+
+def test_what_cannot_be_read_any_more_is_not_forgotten(tmp_path: Path) -> None:
+    folder = RunDir(str(tmp_path), "a" * 32, 1)
+    deep = Path(folder.work) / "outputs" / "deep"
+    deep.mkdir(parents=True)
+    (deep / "kept.txt").touch()
+    # Of the same name as an output, but not among the outputs.
+    (Path(folder.work) / "gone.txt").touch()
+    files = ("deep/kept.txt", "gone.txt", "deep/gone.txt", "logs/gone.log")
+    records.write(folder.outputs_record, {"files": [{"path": path} for path in files]})
+    record = OutputRecord(folder)
+    # A walk finds nothing in a folder that cannot be read.
+    assert record.forget_removed(set())
+    assert list(record.files) == ["deep/kept.txt"]
+    assert not record.forget_removed(set())
