@@ -26,7 +26,7 @@ from trainhub_launch.plan import Reference
 from trainhub_launch.states import ErrorKind
 from trainhub_node.agent import Agent
 from trainhub_node.data.shares import mount_table, share_keeper
-from trainhub_node.data.shares.share_folder import ShareFolder
+from trainhub_node.data.shares.share_folder import ShareFolder, try_lock
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("TRAINHUB_TEST_VIRTUAL_MACHINE") or not shutil.which("rpc.nfsd"),
@@ -95,6 +95,14 @@ def log_of(hub: FakeHub, key: Key) -> list[str]:
     fact = hub.wait_done(key, 60)
     assert not fact.error
     return hub.log(key).decode().splitlines()
+
+
+def is_unused(place: Path) -> bool:
+    lock = ShareFolder(f"{place}/shares", SHARE.key).open_lock()
+    try:
+        return try_lock(lock, alone=True)
+    finally:
+        os.close(lock)
 
 
 def refusal(hub: FakeHub, share: NfsShare, path: str = "birds") -> str:
@@ -224,6 +232,8 @@ class TestMounts:
             GO.touch()
             assert log_of(hub, key)[-1] == "sparrow"
             assert mount_table.is_mount_point(mount), "it is kept for a while"
+            # A child says that it is done a moment before it ends.
+            hub.wait(lambda: is_unused(place), 60)
             second.terminate()
             second.wait(60)
         assert not mount_table.is_mount_point(mount)
