@@ -66,7 +66,7 @@ def record_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
             run, part.attempt.number, path, output.sha256, size, node_rank=part.node_rank
         )
         kept.add(path)
-    if is_complete:
+    if is_complete and not fact.error:
         _delete_others(rows, part, kept)
     return is_complete
 
@@ -78,7 +78,8 @@ def _share(row: Artifact, part: AttemptNode) -> None:
 
 
 def _delete_others(rows: dict[str, Artifact], part: AttemptNode, kept: set[str]) -> None:
-    """Deletes the node's outputs that it does not have any more."""
+    """Deletes the node's outputs that it does not have any more. Only a report without an error names all
+    that it has: one whose upload failed names those before the failure, or none."""
     others = [row.pk for path, row in rows.items() if row.node_rank == part.node_rank and path not in kept]
     Artifact.objects.filter(pk__in=others).delete()
 

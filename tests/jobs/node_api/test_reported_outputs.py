@@ -50,6 +50,16 @@ class TestOutputs:
         assert alpha.report().settled == ((run.pk, 1),)
         assert Artifact.objects.count() == 1
 
+    @pytest.mark.parametrize(("error", "is_kept"), [("", False), ("outputs.json cannot be read.", True)])
+    def test_that_were_stored_early_stay_when_the_last_report_has_an_error(
+        self, error: str, is_kept: bool, who: Principal, tmp_path: Path
+    ) -> None:
+        alpha, run = running(who)
+        alpha.tell(run, "running", outputs=(blob(b"weights", tmp_path / "m"),))
+        assert Artifact.objects.exists()
+        alpha.tell(run, "done", ended(0), outputs=(), error=error)
+        assert Artifact.objects.exists() is is_kept
+
     @pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x", "", ".", "a//b"])
     def test_a_path_outside_is_not_listed(self, path: str, who: Principal, tmp_path: Path) -> None:
         alpha, run = running(who)
