@@ -39,7 +39,7 @@ def data_findings(spec: RunSpec, workspace: Workspace, nodes: Sequence[FreeNode]
     for name, download in places.downloads.items():
         yield from _secret(f"inputs.{name}", download.store, download.secret, workspace, READ_RIGHTS)
     for name, item in places.references.items():
-        yield from _secret(f"inputs.{name}.mode", item.store, item.secret, workspace, SIGN_RIGHTS)
+        yield from _secret(f"inputs.{name}", item.store, item.secret, workspace, SIGN_RIGHTS)
     yield from _outputs(spec, workspace)
     yield from _small_files(places)
     yield from _one_server(places, spec.node_count)
@@ -84,7 +84,7 @@ def _secret(field: str, used: Store, name: str, workspace: Workspace, rights: st
         yield Finding("error", field, f"the secret {name} cannot be read: {error.message}")
         return
     if rights == SIGN_RIGHTS and (problem := find_signing_problem(used, value)):
-        yield Finding("error", field, f"its datastore {problem}")
+        yield Finding("error", f"{field}.mode", f"its datastore {problem}")
     elif used.kind == AZURE_BLOB:
         yield from _about_signature(field, name, value, rights)
 

@@ -71,7 +71,9 @@ def explain_writing(error: BaseException, store: Store, path: str, secret: str =
             if end is not None and end < datetime.now(UTC):
                 ended = f"{end.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
                 return (
-                    f"{subject(store)} refuses the shared access signature, which ended on {ended}{detail}."
+                    f"{subject(store)} refuses the shared access signature, which ended on {ended}{detail}: "
+                    "make a new one with the rights to read, list, create and write, and store it under the "
+                    "same secret."
                 )
         return (
             f"{subject(store)} does not let these credentials write {path}{detail}: give them the right to "
