@@ -80,7 +80,7 @@ class Datastore(models.Model):
         if self.kind == DatastoreKind.AZURE_BLOB:
             return f"{settings['account']}/{settings['container']}{below}"
         if self.kind == DatastoreKind.NFS:
-            return str(InputMount(self.share, self.path))
+            return str(InputMount(self.share, path))
         if self.kind == DatastoreKind.HUB:
             return "on this hub"
         return f"{settings['url'].rstrip('/')}{below}" if self.kind == DatastoreKind.HTTP else path

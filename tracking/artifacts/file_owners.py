@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import cast
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -29,7 +29,6 @@ FileRows = QuerySet[FileRow]
 ListedFile = FileRow | StoredOutput
 StoredRows = QuerySet[StoredOutput]
 ListedRows = QuerySet[ListedFile]
-Rows = TypeVar("Rows", FileRows, StoredRows, ListedRows)
 
 
 @dataclass(frozen=True)
