@@ -1,6 +1,6 @@
 # `make up` runs TrainHub; `make demo` shows it with simulated GPUs; `make test` runs everything that must hold.
 PY := .venv/bin/python
-.PHONY: up demo test system-packages compiled-tests coverage test-quick test-cgroup2 test-nfs test-postgresql test-curated lint bench fuzz lock audit sbom
+.PHONY: up demo sdk-wheels test system-packages compiled-tests coverage test-quick test-cgroup2 test-nfs test-postgresql test-curated test-long lint bench fuzz lock audit sbom
 .DEFAULT_GOAL := up
 # Where it is set, every process of the tests would compile a thousand test files again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -52,6 +52,11 @@ test-curated: .venv/ready-dev
 	@.ci/system-packages
 	@TRAINHUB_TEST_CURATED=1 exec $(PY) -m pytest -v tests/examples/test_every_curated.py $(PYTEST)
 
+# What tries once more, in another framework, engine or size, what `make test` tries.
+test-long: .venv/ready-dev
+	@.ci/system-packages
+	@TRAINHUB_TEST_LONG=1 exec $(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m long $(PYTEST)
+
 lint: .venv/ready-dev
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m ruff format --check --quiet . || { echo "Python files are formatted differently: run $(PY) -m ruff format ."; exit 1; }
@@ -64,11 +69,14 @@ fuzz: .venv/ready-dev
 	@TRAINHUB_FUZZ_PROFILE=long $(PY) -m pytest -q -m fuzz $(PYTEST)
 
 bench: .venv/ready-dev
-	@for name in idle pages launch_overhead containers log_latency log_throughput log_search sockets telemetry_sockets slow_clients sign_in_flood ingest sampler charts runs many_workspaces artifacts tracking scale; do echo "== $$name"; $(PY) -m bench.$$name || exit 1; done
+	@for name in idle cli pages launch_overhead containers log_latency log_throughput log_search sockets telemetry_sockets slow_clients sign_in_flood ingest sampler charts runs many_workspaces artifacts sdk tracking scale; do echo "== $$name"; $(PY) -m bench.$$name || exit 1; done
 
 # What a release is made of: exact versions of everything, with hashes, for all platforms. No address of a package index gets in.
+# Of the command line one version each, for all Pythons and systems, so without markers: a hub serves them to any machine.
 lock: .venv/ready-dev
 	@.venv/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file requirements.lock requirements.txt
+	@.venv/bin/uv pip compile --quiet --no-config --universal --python-version 3.8 --fork-strategy fewest --upgrade --only-binary :all: --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file packaging/sdk/requirements.txt packaging/sdk/pyproject.toml
+	@sed -i -E 's/ ; [^\\]*/ /' packaging/sdk/requirements.txt
 
 audit: .venv/ready-dev
 	@.venv/bin/pip-audit --require-hashes --disable-pip --requirement requirements.lock
@@ -81,8 +89,19 @@ sbom: .venv/ready-dev
 .venv/bin/python:
 	@python=$$(.ci/find-python $(if $(filter up,$(or $(MAKECMDGOALS),up)),--for-all)) && "$$python" -m venv .venv
 
+# What the command line of TrainHub needs, for machines without a package index: the hub serves these wheels at /sdk/. A
+# hub works without them and its pages say that they are missing, so a download that fails is tried again next time.
+sdk-wheels:
+	@$(MAKE) --silent --no-print-directory --what-if=packaging/sdk/requirements.txt .venv/sdk-wheels
+
+.venv/sdk-wheels: packaging/sdk/requirements.txt | .venv/bin/python
+	@rm -rf $@.part
+	@if $(PY) -m pip download --quiet --disable-pip-version-check --no-input --retries 1 --no-deps --require-hashes --only-binary :all: --dest $@.part --requirement $<; \
+	then rm -rf $@ && mv $@.part $@ && touch $@; \
+	else rm -rf $@.part; echo "The packages that the command line needs could not be downloaded, so this hub will serve it without them. Try again: make sdk-wheels" >&2; fi
+
 # Accounts that may not write here run from it, so its modules are compiled now.
-.venv/ready: requirements.txt | .venv/bin/python
+.venv/ready: requirements.txt | .venv/bin/python .venv/sdk-wheels
 	@echo "Installing what TrainHub needs into .venv ..."
 	@grep -E '^(uv|packaging)>' requirements.txt | xargs $(PY) -m pip install --quiet --disable-pip-version-check
 	@$(PY) .ci/uv pip install --compile-bytecode --python $(PY) -r requirements.txt

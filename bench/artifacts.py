@@ -20,6 +20,7 @@ from pathlib import Path
 
 from bench.idle import cpu_s
 from bench.support.limits import Limits
+from bench.support.peak_memory import forget_peak, peak_mib
 from bench.support.stack import ROOT, stack
 from bench.tracking import QUIET, mlflow
 
@@ -62,17 +63,6 @@ def turn(server: Server, python: str, file: Path, timed: Timed) -> None:
         raise RuntimeError(f"{server.name} gave other bytes than it got")
     timed.up.append(told["up_s"])
     timed.down.append(told["down_s"])
-
-
-def peak_mib(pid: int) -> float:
-    """The most memory that the process has held since `forget_peak`."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return int(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) / 1024
-
-
-def forget_peak(pid: int) -> float:
-    Path(f"/proc/{pid}/clear_refs").write_text("5")
-    return peak_mib(pid)
 
 
 def main() -> int:

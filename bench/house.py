@@ -2,8 +2,10 @@
 
 It prints a table and exits 1 if a figure is past its limit. It reads text and syntax trees only and imports
 nothing of the product. "Code" is the product's packages without migrations and files of fewer than 3 lines.
-The second column shows the same for tests, benchmarks, examples and the simulator. Limits on names hold for
-the code, those on form (`everywhere`) for both columns.
+The second column shows the same for the SDK and the command line, which people install beside other software:
+their classes are called as those of the hub, so they are compared among themselves. The third column shows
+tests, benchmarks, examples and the simulator. Limits on names hold for the first two, those on form
+(`everywhere`) for all.
 
 `--list` names every offender as `path:line: name`, `--list jobs` those below a path, and `--figure classes`
 those of one figure.
@@ -34,6 +36,7 @@ PRODUCT = (
     "registry",
     "trainhub",
 )
+CLIENT = ("trainhub_sdk", "trainhub_cli", "trainhub_azureml")
 TOOLS = ("tests", "bench", "examples", "simulator")
 MAX_TEMPLATE_LINE = 160
 
@@ -49,6 +52,8 @@ class Figure:
     digits: int = 1
     at_least: bool = False
     everywhere: bool = False
+    of_client: bool = True
+    """False: for what hands on JSON of the hub as it came there is no limit."""
 
     def holds(self, value: float) -> bool:
         return value >= self.limit if self.at_least else value <= self.limit
@@ -63,8 +68,8 @@ FIGURES = (
     Figure("functions", "public function names in more than one module, %", 8, measures.shared_functions),
     Figure("gerunds", "modules named ...ing.py, %", 3, measures.gerund_modules),
     Figure("folder", "modules in the widest folder", measures.MAX_FOLDER, measures.widest_folder, digits=0),
-    Figure("any", "Any, per 1,000 lines", 5, measures.any_types),
-    Figure("comments", "comments, % of lines", 2.5, measures.comment_share, at_least=True),
+    Figure("any", "Any, per 1,000 lines", 5, measures.any_types, of_client=False),
+    Figure("comments", "comments, % of lines", 2.5, measures.comment_share, at_least=True, of_client=False),
     Figure(
         "lines", f"Python lines over {measures.MAX_LINE} columns", 0, measures.wide_lines, 0, everywhere=True
     ),
@@ -82,11 +87,13 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class FigureRow:
-    """One line of the table. `tools`: the value for tests, benchmarks, examples and the simulator."""
+    """One line of the table. `client`: the value for the SDK and the command line; `tools`: that for tests,
+    benchmarks, examples and the simulator."""
 
     key: str
     title: str
     product: str
+    client: str
     tools: str
     limit: str
     holds: bool
@@ -94,15 +101,18 @@ class FigureRow:
 
 
 def source_rows(root: Path) -> list[FigureRow]:
-    product, tools = measures.read_sources(root, PRODUCT), measures.read_sources(root, TOOLS)
+    sources = [measures.read_sources(root, packages) for packages in (PRODUCT, CLIENT, TOOLS)]
     rows = []
     for figure in FIGURES:
-        code, other = figure.measure(product), figure.measure(tools)
-        code_value, tools_value = (f"{one.value:,.{figure.digits}f}" for one in (code, other))
-        holds = figure.holds(code.value) and (not figure.everywhere or figure.holds(other.value))
-        offenders = [*code.offenders, *other.offenders]
-        limit = figure.limit_text()
-        rows.append(FigureRow(figure.key, figure.title, code_value, tools_value, limit, holds, offenders))
+        code, client, tools = (figure.measure(part) for part in sources)
+        code_value, client_value, tools_value = (
+            f"{one.value:,.{figure.digits}f}" for one in (code, client, tools)
+        )
+        limited = [code, *([client] if figure.of_client else ()), *([tools] if figure.everywhere else ())]
+        holds = all(figure.holds(one.value) for one in limited)
+        offenders = [*code.offenders, *client.offenders, *tools.offenders]
+        texts = (figure.key, figure.title, code_value, client_value, tools_value, figure.limit_text())
+        rows.append(FigureRow(*texts, holds, offenders))
     return rows
 
 
@@ -125,19 +135,20 @@ def template_rows(root: Path) -> list[FigureRow]:
             "longest template line",
             f"{longest:,}",
             "",
+            "",
             f"<= {MAX_TEMPLATE_LINE}",
             not wide,
             (),
         ),
-        FigureRow("templates", title, f"{len(wide):,}", "", "<= 0", not wide, wide),
+        FigureRow("templates", title, f"{len(wide):,}", "", "", "<= 0", not wide, wide),
     ]
 
 
 def print_table(rows: Sequence[FigureRow]) -> None:
-    print(f"{'':<50} {'code':>8} {'tests, tools':>13} {'limit':>7}")
+    print(f"{'':<50} {'code':>8} {'SDK, CLI':>9} {'tests, tools':>13} {'limit':>7}")
     for row in rows:
         verdict = "" if row.holds else "  past its limit"
-        print(f"{row.title:<50} {row.product:>8} {row.tools:>13} {row.limit:>7}{verdict}")
+        print(f"{row.title:<50} {row.product:>8} {row.client:>9} {row.tools:>13} {row.limit:>7}{verdict}")
 
 
 def print_offenders(rows: Sequence[FigureRow], below: str) -> None:

@@ -1,5 +1,5 @@
-"""Log latency: a line written by the script -> its WebSocket message, at 100 lines/s; beside Ray's log
-tail."""
+"""Log latency: a line written by the script -> its WebSocket message, and -> the terminal of
+`trainhub logs -f`, at 100 lines/s; beside Ray's log tail."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import argparse
 import asyncio
 import base64
 import json
+import os
+import pty
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -17,10 +20,12 @@ import websockets
 
 from bench.sockets import bare
 from bench.support.limits import Limits, median
-from bench.support.stack import Stack, stack, summary
+from bench.support.stack import ROOT, Stack, stack, summary
 
 # A line goes through a pipe, two files, a report and the hub before it is a message.
 MAX_RATIO = 15.0
+# What somebody who watches a log takes for at once.
+MAX_TERMINAL_MS = 100.0
 SCRIPT = """
 import time
 next_at = time.time() + 1.5
@@ -64,10 +69,37 @@ async def follow(hub: Stack, run: str, lines: int) -> list[float]:
     return out
 
 
-def trainhub(lines: int) -> list[float]:
-    with stack() as hub:
-        run = hub.submit(hub.snapshot({"main.py": SCRIPT.format(lines=lines)}), "main.py")
-        return asyncio.run(follow(hub, run, lines))
+def follow_on_terminal(hub: Stack, run: str, home: str, lines: int) -> list[float]:
+    """Returns for each line how many seconds after it was written `trainhub logs -f` had it on a terminal."""
+    env = {"HOME": home, "PATH": os.environ["PATH"], "TRAINHUB_URL": hub.url, "TRAINHUB_TOKEN": hub.token}
+    terminal, other = pty.openpty()
+    argv = [sys.executable, "-m", "trainhub_cli", "logs", "-f", run]
+    seconds: list[float] = []
+    rest, end = b"", time.monotonic() + 60
+    with subprocess.Popen(argv, cwd=ROOT, env=env, stdout=other, stderr=subprocess.DEVNULL) as program:
+        os.close(other)
+        while len(seconds) < lines and time.monotonic() < end:
+            try:
+                piece = os.read(terminal, 65536)
+            except OSError:  # the program has ended
+                break
+            now = time.time()
+            whole, _, rest = (rest + piece.replace(b"\r\n", b"\n")).rpartition(b"\n")
+            seconds += [now - float(stamp) for stamp in STAMP.findall(whole + b"\n")]
+        program.terminate()
+    os.close(terminal)
+    return seconds
+
+
+def trainhub(lines: int) -> tuple[list[float], list[float]]:
+    """Returns the seconds to the messages, and those to the terminal, of two runs."""
+    with tempfile.TemporaryDirectory(prefix="th-bench-follow-") as home, stack() as hub:
+        snapshot = hub.snapshot({"main.py": SCRIPT.format(lines=lines)})
+        run = hub.submit(snapshot, "main.py")
+        messages = asyncio.run(follow(hub, run, lines))
+        hub.wait(run)
+        run = hub.submit(snapshot, "main.py")
+        return messages, follow_on_terminal(hub, run, home, lines)
 
 
 def ray(python: str, lines: int) -> list[float]:
@@ -92,14 +124,16 @@ def main() -> int:
     parser.add_argument("--lines", type=int, default=1000)
     parser.add_argument("--ray-python", help="a python with ray[default]")
     options = parser.parse_args()
-    seconds = trainhub(options.lines)
+    seconds, on_terminal = trainhub(options.lines)
     print(summary("TrainHub: line written -> WebSocket message", seconds))
-    if len(seconds) < options.lines:
-        sys.exit(f"only {len(seconds)} of {options.lines} lines came as messages")
+    print(summary("TrainHub: line written -> trainhub logs -f", on_terminal))
+    if min(len(seconds), len(on_terminal)) < options.lines:
+        sys.exit(f"only {len(seconds)} and {len(on_terminal)} of {options.lines} lines came")
     beside = bare(1, 200)
     print(summary("bare uvicorn, one socket", beside))
     limits = Limits()
     limits.at_most("the medians", median(seconds) / median(beside), MAX_RATIO)
+    limits.at_most("milliseconds to the terminal", 1000 * median(on_terminal), MAX_TERMINAL_MS)
     if options.ray_python:
         print(summary("Ray: line written -> tail_job_logs", ray(options.ray_python, options.lines)))
     return limits.exit_code()

@@ -19,7 +19,7 @@ OF_WORKSPACE = "A secret of the workspace. {}"
 
 def _text(label: str, help_text: str, *, required: bool = True) -> forms.CharField:
     return forms.CharField(
-        label=label,
+        label=label if required else f"{label} (optional)",
         max_length=MAX_LENGTH,
         required=required,
         help_text=help_text,
@@ -31,7 +31,7 @@ class DatastoreForm(forms.Form):
     """The fields of every kind. The others have the names of `datastores.places`."""
 
     name = _text("Name", "For example: images.")
-    description = forms.CharField(required=False, max_length=MAX_DESCRIPTION)
+    description = forms.CharField(label="Description (optional)", required=False, max_length=MAX_DESCRIPTION)
 
     def __init__(self, data: Any, *, secrets: Sequence[str]) -> None:
         super().__init__(data, label_suffix="")
@@ -58,7 +58,7 @@ class FolderForm(DatastoreForm):
 class NfsForm(DatastoreForm):
     host = _text("File server", "Its name or address, such as files.example.org.")
     export = _text("Export", "The path that the server exports, such as /srv/images.")
-    path = _text("Path in the export", "What is below it; without one, all of it.", required=False)
+    path = _text("Path in the export", "Only what is below this folder; without one, all.", required=False)
     options = _text("Options", f"Separated by commas: {OPTIONS_HINT}.", required=False)
     read_only = forms.BooleanField(
         label="Read-only",
@@ -71,7 +71,7 @@ class NfsForm(DatastoreForm):
 
 class S3Form(DatastoreForm):
     bucket = _text("Bucket", "For example: my-team-data.")
-    path = _text("Path in the bucket", "What is below it; without one, all of it.", required=False)
+    path = _text("Path in the bucket", "Only what is below this folder; without one, all.", required=False)
     endpoint = _text(
         "Endpoint", "Of another server than AWS, such as https://minio.example.org:9000.", required=False
     )
@@ -103,15 +103,16 @@ class S3Form(DatastoreForm):
 class AzureBlobForm(DatastoreForm):
     account = _text("Storage account", "For example: myteam.")
     container = _text("Container", "For example: images.")
-    path = _text("Path in the container", "What is below it; without one, all of it.", required=False)
+    path = _text("Path in the container", "Only what is below this folder; without one, all.", required=False)
     endpoint = _text("Endpoint", "Of another service than Azure's public one.", required=False)
     secret = forms.ChoiceField(
         label="Shared access signature, or account key",
         required=False,
         choices=[],
         help_text=OF_WORKSPACE.format(
-            "Better is a signature (SAS) for this container with the rights to read and list: it opens "
-            "nothing else, and ends by itself."
+            "Better is a signature (SAS) for this container with the rights to read and list, for outputs "
+            "and checkpoints of runs also to create, write and delete: it opens nothing else, and ends by "
+            "itself."
         ),
     )
     sign_in = forms.ChoiceField(

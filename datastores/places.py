@@ -24,9 +24,8 @@ KEY_ID = re.compile(r"[\x21-\x7e]{1,128}\Z")
 @dataclass(frozen=True)
 class Place:
     """Where the data of a datastore lies. `path`: of a folder its absolute path, otherwise what stands before
-    each path below it; `settings`: see trainhub_launch.data.stores.Store, and of a share
-    trainhub_launch.data.shares.NfsShare; `secret`: the name of the
-    workspace's secret with which it is read, "" without."""
+    each path below it; `secret`: the name of the workspace's secret with which it is read, "" without;
+    `settings`: see trainhub_launch.data.stores.Store, and of a share trainhub_launch.data.shares.NfsShare."""
 
     path: str = ""
     sign_in: str = SignIn.NONE

@@ -28,6 +28,7 @@ class JobsConfig(AppConfig):
         )
         RUN_TABLES.append(RunTable(self.get_model("DatasetUse")))
         RUN_TABLES.append(RunTable(self.get_model("CheckpointFile"), "checkpoint__run"))
+        RUN_TABLES.append(RunTable(self.get_model("StoredCheckpointFile"), "checkpoint__run"))
         RUN_TABLES.append(RunTable(self.get_model("CheckpointPart"), "checkpoint__run"))
         RUN_TABLES.append(RunTable(self.get_model("FinalFolder"), "part__attempt__run"))
         RUN_TABLES.append(RunTable(self.get_model("Checkpoint")))

@@ -17,7 +17,15 @@ from jobs.node_api import join_routes, node_routes
 from jobs.order_downloads import dataset_files, package_routes
 from jobs.order_downloads.package_tickets import ADDRESS as PACKAGES
 from jobs.peers.tickets import ADDRESS as PEERS
-from jobs.transfer import dataset_uploads, downloads, manifests, peer_routes, stored_outputs, uploads
+from jobs.transfer import (
+    dataset_downloads,
+    dataset_uploads,
+    downloads,
+    manifests,
+    peer_routes,
+    stored_outputs,
+    uploads,
+)
 from jobs.transfer.manifests import ADDRESS as MANIFESTS
 from jobs.version_builds import upload_routes as build_uploads
 from jobs.version_builds.tickets import ADDRESS as BUILDS
@@ -48,6 +56,7 @@ routes = [
     Route(f"{PACKAGES}/files/{{sha256:str}}/{{filename:str}}", package_routes.file, methods=["GET"]),
     Route(f"{CHECKPOINTS}/", checkpoint_routes.announce, methods=["POST"]),
     Route(f"{CHECKPOINTS}/{{number:int}}/", checkpoint_routes.deliver, methods=["POST"]),
+    Route(f"{CHECKPOINTS}/removed/", checkpoint_routes.remove, methods=["POST"]),
     Route(f"{CHECKPOINTS}/files/{{sha256:str}}", checkpoint_routes.file, methods=["GET"]),
     Route(stored_outputs.ADDRESS, stored_outputs.note_stored, methods=["POST"]),
     Route("/api/v1/node/peer-server/", peer_routes.register_server, methods=["POST"]),
@@ -55,6 +64,7 @@ routes = [
     Route(MANIFESTS, manifests.manifest, methods=["GET"]),
     Route(dataset_files.ADDRESS, dataset_files.file, methods=["GET"]),
     Route(dataset_uploads.ADDRESS, dataset_uploads.put_file, methods=["PUT"]),
+    Route(dataset_downloads.ADDRESS, dataset_downloads.dataset_file, methods=["GET"]),
     Route("/api/v1/snapshots/{sha256:str}", downloads.snapshot, methods=["GET"]),
     Route("/api/v1/uploads/{sha256:str}", uploads.progress, methods=["HEAD"]),
     Route("/api/v1/uploads/{sha256:str}", uploads.put, methods=["PUT"]),

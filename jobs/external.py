@@ -69,11 +69,20 @@ def create_run(experiment: Experiment, who: User | None, start: ExternalRunStart
     return run
 
 
-def set_state(run: Run, to: RunState, who: User | None, *, at: datetime | None = None) -> bool:
-    """Sets the state that the client reports; returns False if the run is in that state already.
+def set_state(
+    run: Run,
+    to: RunState,
+    who: User | None,
+    *,
+    at: datetime | None = None,
+    message: str = "Reported by its client.",
+    only_from: RunState | None = None,
+) -> bool:
+    """Sets the state that the client reports; returns False if the run is in that state already, or is not in
+    `only_from`.
 
-    `at`: when it ended, by the client's clock. Only this function writes the state of external runs;
-    `lifecycle.advance` writes that of jobs.
+    `at`: when it ended, by the client's clock; `message`: for its journal. Only this function writes the
+    state of external runs; `lifecycle.advance` writes that of jobs.
     """
     if to not in STATES:
         raise ValueError(to)
@@ -81,7 +90,7 @@ def set_state(run: Run, to: RunState, who: User | None, *, at: datetime | None =
     ended_at = (at or now) if to in FINAL else None
     with transaction.atomic():
         current = Run.objects.select_for_update().filter(pk=run.pk, kind=RunKind.EXTERNAL).first()
-        if current is None:
+        if current is None or only_from not in (None, current.state):
             return False
         if current.state == to:
             if at is not None and to in FINAL:
@@ -94,7 +103,7 @@ def set_state(run: Run, to: RunState, who: User | None, *, at: datetime | None =
             run=current,
             from_state=current.state,
             to_state=to,
-            message="Reported by its client.",
+            message=message,
             actor=_name(who),
             at=now,
         )

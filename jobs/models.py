@@ -8,11 +8,13 @@ from django.db import models
 from django.utils import timezone
 
 from clusters.models import Node
+from datastores.models import Datastore
 from jobs.builds.models import EnvironmentBuild as EnvironmentBuild  # noqa: PLC0414  # exported
 from jobs.checkpoints.models import Checkpoint as Checkpoint  # noqa: PLC0414  # exported
 from jobs.checkpoints.models import CheckpointFile as CheckpointFile  # noqa: PLC0414  # exported
 from jobs.checkpoints.models import CheckpointPart as CheckpointPart  # noqa: PLC0414  # exported
 from jobs.checkpoints.models import FinalFolder as FinalFolder  # noqa: PLC0414  # exported
+from jobs.checkpoints.models import StoredCheckpointFile as StoredCheckpointFile  # noqa: PLC0414  # exported
 from jobs.data_orders.models import DataOrder as DataOrder  # noqa: PLC0414  # exported
 from jobs.hub_files.models import FileFetch as FileFetch  # noqa: PLC0414  # exported
 from jobs.lineage.models import DatasetOrigin as DatasetOrigin  # noqa: PLC0414  # exported
@@ -24,6 +26,7 @@ from jobs.sources.models import Snapshot as Snapshot  # noqa: PLC0414  # exporte
 from jobs.states import MemberState, Reason, RunKind, RunState
 from jobs.stored_outputs.models import OutputFolder as OutputFolder  # noqa: PLC0414  # exported
 from jobs.stored_outputs.models import StoredOutput as StoredOutput  # noqa: PLC0414  # exported
+from jobs.transfer.models import UploadedBlob as UploadedBlob  # noqa: PLC0414  # exported
 from jobs.version_builds.models import BuildFile as BuildFile  # noqa: PLC0414  # exported
 from workspaces.models import User, Workspace
 
@@ -135,8 +138,10 @@ class Attempt(models.Model):
     those that are being collected from its nodes. By the name of the input, `inputs`: absolute paths of data
     that lies on its nodes; `mounts`: what lies in shares that they mount (InputMount JSON); `downloads`: what
     they download (DataDownload JSON); `references`: as `downloads`, of what scripts read by addresses;
-    `input_lists`: the files that some of `inputs` and `mounts` must have
-    (InputList JSON)."""
+    `input_lists`: the files that some of `inputs` and `mounts` must have (InputList JSON).
+
+    `checkpoint_path`: the whole path in the store of `checkpoint_datastore` below which its nodes write
+    checkpoints, "" = they send them to the hub."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
@@ -163,6 +168,8 @@ class Attempt(models.Model):
     references = models.JSONField(default=dict, db_default={})
     input_lists = models.JSONField(default=dict, db_default={})
     mounts = models.JSONField(default=dict, db_default={})
+    checkpoint_datastore = models.ForeignKey(Datastore, models.SET_NULL, null=True, related_name="+")
+    checkpoint_path = models.CharField(max_length=2048, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "number"], name="attempt_number_once")]

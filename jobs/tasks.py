@@ -10,7 +10,7 @@ from jobs.data_orders import data_lifecycle
 from jobs.hub_files import fetching
 from jobs.node_listings import listing_progress
 from jobs.quotas import disk_use
-from jobs.recovery import node_loss, reaper
+from jobs.recovery import abandoned_runs, node_loss, reaper
 from jobs.scheduling import run_actions
 from jobs.version_builds import progress
 
@@ -63,6 +63,11 @@ def fetch_files() -> None:
 @shared_task(ignore_result=True)
 def reap() -> None:
     reaper.check_runs()
+
+
+@shared_task(ignore_result=True)
+def end_abandoned_runs() -> None:
+    abandoned_runs.end_abandoned()
 
 
 @shared_task(ignore_result=True)

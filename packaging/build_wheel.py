@@ -1,7 +1,9 @@
-"""Builds the wheel of a node: `build_wheel.py [FOLDER]`, by default dist. Prints its path."""
+"""Builds a wheel of this project: `build_wheel.py [FOLDER] [--package node|sdk]`, by default that of a node,
+in dist. Prints its path."""
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 import sys
@@ -9,25 +11,36 @@ import tempfile
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
-PACKAGES = ("trainhub_launch", "trainhub_node")
+# The folder of each beside this file has its pyproject.toml.
+PACKAGES = {
+    "node": ("trainhub_launch", "trainhub_node"),
+    "sdk": ("trainhub_sdk", "trainhub_cli", "trainhub_azureml"),
+}
 
 
-def build(to: Path) -> Path:
-    """The wheel, made in `to` from a copy: a build leaves its own files beside the sources."""
+def build(to: Path, name: str = "node") -> Path:
+    """Returns the wheel `name`, made in `to` from a copy: a build leaves its own files beside the sources.
+    Raises subprocess.CalledProcessError if it cannot be built."""
     with tempfile.TemporaryDirectory() as work:
         source, out = Path(work, "source"), Path(work, "out")
-        shutil.copytree(PROJECT / "packaging" / "node", source)
+        shutil.copytree(PROJECT / "packaging" / name, source)
         shutil.copy(PROJECT / "LICENSE", source)
-        for package in PACKAGES:
+        for package in PACKAGES[name]:
             shutil.copytree(PROJECT / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
         # With what requirements.txt has brought: nothing is downloaded.
         command = [sys.executable, "-m", "uv", "build", "--wheel", "--no-config", "--offline", "--quiet"]
         own = ["--no-build-isolation", "--python", sys.executable, "--out-dir", str(out)]
         subprocess.run([*command, *own, str(source)], check=True)
-        (made,) = out.glob("*.whl")
+        (wheel,) = out.glob("*.whl")
         to.mkdir(parents=True, exist_ok=True)
-        return Path(shutil.copy(made, to))
+        # Whoever looks into the folder meanwhile must not take half a wheel for one.
+        part = Path(shutil.copy(wheel, to / f"{wheel.name}.part"))
+        return part.replace(to / wheel.name)
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{build(Path(sys.argv[1] if len(sys.argv) > 1 else PROJECT / 'dist'))}\n")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=PROJECT / "dist")
+    parser.add_argument("--package", choices=sorted(PACKAGES), default="node")
+    options = parser.parse_args()
+    sys.stdout.write(f"{build(options.folder, options.package)}\n")

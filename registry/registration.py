@@ -14,6 +14,7 @@ from django.utils import timezone
 from clusters.task_messages import send_task_soon
 from jobs.models import Artifact, Run, StoredOutput
 from jobs.outputs import all_of
+from jobs.states import FINAL
 from registry.certificates import issuance
 from registry.errors import RegistryError
 from registry.models import ModelFile, ModelVersion, ReferencedFile, RegisteredModel
@@ -172,11 +173,27 @@ def outputs(run: Run, path: str) -> Origin:
     for source in dict.fromkeys((folder, folder.removeprefix(OUTPUTS))):
         chosen = files_below(source, present)
         if chosen:
+            _check_settled(run, present, source)
             return Origin(RUN, chosen, source=f"runs:/{run.pk}/{source}", path=source, run=run)
     offered = [*choices_of(present)[:5], *(["…"] if len(present) > 5 else [])]
     raise RegistryError(
         "path", f"{folder!r} is not among the outputs of {run}; there are: {', '.join(offered)}"
     )
+
+
+def _check_settled(run: Run, present: Iterable[SourceFile], source: str) -> None:
+    """Raises RegistryError if one of the files below `source` lies in a datastore, where the run may still
+    change it."""
+    if run.state in FINAL:
+        return
+    for item in present:
+        is_chosen = item.path == source or item.path.startswith(f"{source}/")
+        if is_chosen and isinstance(item, StoredOutput) and item.folder.attempt == run.attempt:
+            raise RegistryError(
+                "path",
+                f"{item.path} lies in a datastore, where {run} may still change it; register it once the run "
+                "has ended",
+            )
 
 
 def files_below(source: str, present: Iterable[SourceFile]) -> tuple[File, ...]:

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from tests.harness.garbage import pytest_collection_finish  # noqa: F401 - a hoo
 from tests.hub import PROJECT, Hub
 from tests.people import contributor, owner, stranger, viewer, workspace  # noqa: F401 - fixtures
 from tests.signing_in import sign_in
+from tests.stores.fixtures import s3_server  # noqa: F401 - a fixture
 from tests.violations import WatchedBrowser
 from trainhub.up import valkey as embedded
 from trainhub.up.children import end_with_parent
@@ -68,11 +69,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return is_last, not is_slow, waits, item.path != maker, not _has("hosts", item), -counts[item.path]
 
     items.sort(key=rank)
+    if not os.environ.get("TRAINHUB_TEST_LONG"):
+        _deselect(config, items, lambda item: _has("long", item))
     if os.environ.get("TRAINHUB_TEST_DATABASE_URL"):
         # Another database concerns those alone that use one.
-        others = [item for item in items if not _uses_database(item)]
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if _uses_database(item)]
+        _deselect(config, items, lambda item: not _uses_database(item))
+
+
+def _deselect(
+    config: pytest.Config, items: list[pytest.Item], condition: Callable[[pytest.Item], bool]
+) -> None:
+    config.hook.pytest_deselected(items=[item for item in items if condition(item)])
+    items[:] = [item for item in items if not condition(item)]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -201,6 +209,13 @@ def frameworks_python() -> str:
         return given
     done = subprocess.run([PROJECT / ".ci" / "frameworks-env"], stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout.strip().splitlines()[-1]
+
+
+@pytest.fixture(scope="session")
+def mlflow_python() -> str:
+    """The interpreter of the cached environment with the MLflow client and pandas; built on first use."""
+    process = subprocess.run([PROJECT / ".ci" / "mlflow-env"], stdout=subprocess.PIPE, text=True, check=True)
+    return process.stdout.strip().splitlines()[-1]
 
 
 @pytest.fixture(scope="session")

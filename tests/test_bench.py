@@ -12,6 +12,8 @@ from bench.support.limits import Limits
 
 ROOT = Path(__file__).resolve().parents[1]
 NOT_IN_MAKE_BENCH = {
+    "azureml": "needs clones of public repositories",
+    "checkpoints": "needs root, rclone, and 25 GB of disk",
     "comparison": "needs an older checkout",
     "data": "needs rclone, and 12 GB of disk",
     "environments": "needs root, and some GB of packages",

@@ -31,7 +31,12 @@ def read_by_the_hub() -> set[str]:
 
 
 def read_by_a_node() -> set[str]:
-    modules = ("settings.py", "run_account.py", "data/peers/port_setting.py")
+    modules = (
+        "settings.py",
+        "run_account.py",
+        "data/peers/port_setting.py",
+        "data/shares/allowed_servers.py",
+    )
     text = "".join((PROJECT / "trainhub_node" / name).read_text() for name in modules)
     names = set(re.findall(r"\bTRAINHUB_[A-Z_]*[A-Z]\b", text))
     return {

@@ -93,4 +93,4 @@ def test_every_figure_is_within_its_limit() -> None:
 
 def test_the_packages_are_those_of_the_architecture() -> None:
     folders = {path.parent.name for path in house.ROOT.glob("*/__init__.py")}
-    assert folders == {*house.PRODUCT, *house.TOOLS} - {"examples"}
+    assert folders == {*house.PRODUCT, *house.CLIENT, *house.TOOLS} - {"examples"}

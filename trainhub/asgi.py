@@ -23,7 +23,7 @@ django_application = get_asgi_application()
 
 # What follows needs the apps loaded.
 from clusters.consumers import routes as cluster_sockets
-from clusters.enrolment import node_wheel
+from clusters.enrolment.node_wheel import NODE_WHEEL
 from clusters.node_reports import gpu_sync, heartbeat_writer, hub_uptime
 from clusters.telemetry import slice_writer
 from jobs.byte_routes import report as node_report
@@ -43,6 +43,8 @@ from tracking.mlflow.routes import routes as mlflow_tracking
 from tracking.tensorboard.proxy import routes as tensorboard
 from tracking.tensorboard.sessions import remove_leftovers
 from trainhub.body_limit import LargeBodies
+from trainhub.sdk_downloads.routes import routes as sdk_downloads
+from trainhub.sdk_downloads.wheels import SDK_WHEEL
 from trainhub.serving.hosts import HostCheck
 from trainhub.static_files import HubStatic
 from trainhub.web.browser_address import BrowserAddress
@@ -51,6 +53,7 @@ from workspaces import background_loop
 from workspaces.authentication.sign_in_gate import SignInGate
 from workspaces.http.problems import problem_response
 from workspaces.http.scopes import principal_of_scope
+from workspaces.own_wheels.own_wheel import build_after_start
 from workspaces.tokens import TokenRefused
 
 get_resolver().url_patterns  # noqa: B018 - loads every view now, so that the first page does not wait for it
@@ -91,6 +94,7 @@ raw_routes = [
     *model_bytes,
     *mlflow_tracking,
     *tensorboard,
+    *sdk_downloads,
 ]
 
 
@@ -108,7 +112,7 @@ async def lifespan(app: object) -> AsyncIterator[None]:
     )
     remove_leftovers()
     async with hub_uptime.pulse_while_serving(app):
-        with background_loop.going(*work), node_wheel.build_after_start():
+        with background_loop.going(*work), build_after_start(NODE_WHEEL, SDK_WHEEL):
             yield
 
 

@@ -16,6 +16,8 @@ from typing import Any
 from starlette.routing import Route
 
 from jobs.byte_routes import routes as job_bytes
+from jobs.transfer.downloads import DEFAULT_RANGE_BYTES, MAX_RANGE_BYTES
+from jobs.transfer.log_waits import MAX_WAIT_S
 from registry.transfer.routes import routes as model_bytes
 from tracking.curves.download import routes as curve_files
 from workspaces.http.problems import CONTENT_TYPE
@@ -33,6 +35,37 @@ CONTENT_TYPES: Mapping[str, str] = {
     "verifier": "text/x-python",
     "log": "text/plain",
     "signature": JSON_TYPE,
+}
+_ATTEMPT = ("attempt", {"type": "integer", "minimum": 0}, "The number of an attempt; by default the latest.")
+_LOG_RANGE = (
+    ("offset", {"type": "integer", "minimum": 0, "default": 0}, "The first byte."),
+    (
+        "limit",
+        {"type": "integer", "minimum": 0, "default": DEFAULT_RANGE_BYTES},
+        f"The greatest number of bytes of the answer; never more than {MAX_RANGE_BYTES:,}.",
+    ),
+    (
+        "wait_s",
+        {"type": "number", "minimum": 0, "maximum": MAX_WAIT_S, "default": 0},
+        "How many seconds the answer may wait if there are no bytes at `offset` and the log is not complete. "
+        "It comes as soon as there are bytes, the log is complete, or the run has another attempt, also "
+        "without bytes; and at once if too many requests wait already.",
+    ),
+    ("download", {"type": "integer", "enum": [0, 1]}, "1: the whole log as a file, at once."),
+)
+# Route name -> name, schema and description of each query parameter.
+QUERY_PARAMETERS: Mapping[str, tuple[tuple[str, Mapping[str, object], str], ...]] = {
+    "log": (_ATTEMPT, *_LOG_RANGE),
+    "build_log": _LOG_RANGE,
+    "data_order_log": _LOG_RANGE,
+}
+_LOG_HEADERS: dict[str, object] = {
+    "X-Log-Size": {"schema": {"type": "integer"}, "description": "How many bytes the hub has of the log."},
+    "X-Log-Complete": {
+        "schema": {"type": "string", "enum": ["true", "false"]},
+        "description": "Whether the hub has every byte that the log will ever have.",
+    },
+    "X-Log-Attempt": {"schema": {"type": "integer"}, "description": "The attempt whose log this is."},
 }
 ANY_TYPE = "*/*"
 # Names of the routes that honour Range and conditional requests.
@@ -138,7 +171,11 @@ def _operation(route: Route, method: str) -> dict[str, Any]:
         "operationId": f"{route.name}_{method.lower()}",
         "description": description[:1].upper() + description[1:],
         "parameters": [
-            {"in": "path", "name": name, "required": True, "schema": {"type": "string"}} for name in names
+            *({"in": "path", "name": name, "required": True, "schema": {"type": "string"}} for name in names),
+            *(
+                {"in": "query", "name": name, "schema": schema, "description": text}
+                for name, schema, text in QUERY_PARAMETERS.get(route.name, ())
+            ),
         ],
         "tags": [route.path.split("/")[3]],
         "security": [{"token": []}],
@@ -163,6 +200,8 @@ def _successes(name: str, method: str) -> dict[str, Any]:
     schema = {"type": "object"} if content_type == JSON_TYPE else {"type": "string", "format": "binary"}
     content = {content_type: {"schema": schema}}
     answers: dict[str, object] = {"200": {"description": "The complete content.", "content": content}}
+    if name in QUERY_PARAMETERS:
+        answers["200"] = {"description": "The requested bytes.", "content": content, "headers": _LOG_HEADERS}
     if name in PARTIAL_FILES:
         answers["206"] = {
             "description": "The requested range.",

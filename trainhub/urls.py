@@ -5,7 +5,9 @@ from drf_spectacular.views import SpectacularAPIView
 
 from trainhub.api_root import ApiRoot
 from trainhub.demo.files import is_demo
+from trainhub.sdk_downloads.settings_section import SECTION
 from trainhub.views import api_page, bad_request, page_not_found
+from workspaces.settings_sections import SECTIONS
 
 PAGES = (
     "workspaces.urls",
@@ -32,6 +34,9 @@ APIS = (
     "registry.exports.api.urls",
     "registry.api.urls",
 )
+
+# Here and not in AppConfig.ready, because only processes that serve pages load this module.
+SECTIONS.append(SECTION)
 
 handler400 = bad_request
 handler404 = page_not_found

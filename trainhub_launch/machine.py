@@ -25,7 +25,8 @@ MAX_INTERPRETERS, MAX_PORTS, MAX_CAPABILITIES, MAX_DATA_LISTS = 1024, 1024, 64, 
 # files of a dataset's version; it tests datastores, lists their files, and compares folders with such a list;
 # it downloads files that were uploaded to the hub; it takes files from other nodes, and gives them to others;
 # it writes outputs into object stores and folders; it mounts NFS shares; it makes addresses by which scripts
-# read a store; it goes on with files that were changed after they were listed.
+# read a store; it goes on with files that were changed after they were listed; it writes checkpoints into
+# object stores and folders.
 CAPABILITIES = (
     "isolation:range",
     "namespaces",
@@ -50,11 +51,12 @@ CAPABILITIES = (
     "mounts",
     "references",
     "changed-data",
+    "checkpoint-stores",
 )
 OWN_ACCOUNTS, NAMESPACES, CGROUP, SECRETS, DISK, NETWORK = CAPABILITIES[:6]
 HUB_INDEX, BUILDS, CONTAINERS, CONDA, IMAGE_BUILDS, WHEEL_BUILDS, HUB_CONDA, INPUTS = CAPABILITIES[6:14]
 DOWNLOADS, DATASETS, PROBE, HUB_DATA, PEERS, OUTPUT_STORES, MOUNTS = CAPABILITIES[14:21]
-REFERENCES, CHANGED_DATA = CAPABILITIES[21:]
+REFERENCES, CHANGED_DATA, CHECKPOINT_STORES = CAPABILITIES[21:]
 # Per GPU. Further ones are left out.
 MAX_PROCESSES = 1024
 
@@ -163,7 +165,7 @@ def heartbeat_of(data: Mapping[str, Any]) -> Heartbeat:
                 read(NetworkPort, item) for item in _few(data, "network_ports", MAX_PORTS)
             ),
             "numbers": numbers_of(data["numbers"], "numbers"),
-            # Agents of the previous version report none.
+            # Absent in the reports of older agents.
             "capabilities": tuple(str(item) for item in data.get("capabilities", ())[:MAX_CAPABILITIES]),
             "reads": tuple(read(RankRead, item) for item in data.get("reads", ())[:MAX_RANK_READS]),
             "data_lists": tuple(str(item) for item in data.get("data_lists", ())[:MAX_DATA_LISTS]),

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from trainhub_launch.data.checkpoint_order import CheckpointOrder
 from trainhub_launch.data.downloads import DataDownload, InputList
-from trainhub_launch.data.outputs import OutputOrder
+from trainhub_launch.data.outputs import StoreFolder
 from trainhub_launch.data.shares import InputMount
 from trainhub_launch.json_types import JsonObject, JsonValue
 from trainhub_launch.plan import NodeCommand, command_from_json, command_to_json
@@ -20,9 +21,6 @@ VERSION = 2
 IMAGE = "image"
 # The kind of the environment in an order to make what an environment consists of.
 MAKE = "make"
-# A node's part of a checkpoint may have so many files, and its name so many characters.
-MAX_CHECKPOINT_FILES = 10_000
-MAX_CHECKPOINT_NAME = 200
 
 
 class OrderKind(StrEnum):
@@ -117,33 +115,6 @@ class ImageRegistry:
 
 
 @dataclass(frozen=True)
-class OrderedFile:
-    """A file of a checkpoint. `path`: relative to the folder of checkpoints."""
-
-    path: str
-    size: int
-    sha256: str
-
-
-@dataclass(frozen=True)
-class CheckpointOrder:
-    """What a node is to do about the checkpoints of an attempt. A checkpoint is an entry of a folder that the
-    script writes into: a file, or a folder with everything in it. Its parts may lie on several nodes.
-
-    `folder`: where that is, below the working folder; `files`: what is put there before the ranks start."""
-
-    folder: str
-    files: tuple[OrderedFile, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return {"folder": self.folder, "files": [dict(vars(file)) for file in self.files]}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> CheckpointOrder:
-        return cls(data["folder"], tuple(OrderedFile(**file) for file in data["files"]))
-
-
-@dataclass(frozen=True)
 class NodeOrder:
     """The part of one node in an attempt. `values`: the value of every Reference in the plan, by
     `secret:NAME` or `launch:NAME`.
@@ -194,7 +165,7 @@ class NodeOrder:
     inputs: Mapping[str, str] = field(default_factory=dict)
     downloads: Mapping[str, DataDownload] = field(default_factory=dict)
     lists: Mapping[str, InputList] = field(default_factory=dict)
-    outputs: OutputOrder | None = None
+    outputs: StoreFolder | None = None
     mounts: Mapping[str, InputMount] = field(default_factory=dict)
     references: Mapping[str, DataDownload] = field(default_factory=dict)
 
@@ -271,7 +242,7 @@ class NodeOrder:
             downloads=_downloads(data.get("downloads", {})),
             references=_downloads(data.get("references", {})),
             lists={name: InputList.from_json(item) for name, item in data.get("lists", {}).items()},
-            outputs=OutputOrder.from_json(data["outputs"]) if data.get("outputs") else None,
+            outputs=StoreFolder.from_json(data["outputs"]) if data.get("outputs") else None,
             mounts={name: InputMount.from_json(item) for name, item in data.get("mounts", {}).items()},
         )
 

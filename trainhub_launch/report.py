@@ -13,8 +13,10 @@ from trainhub_launch.errors import WireError
 from trainhub_launch.machine import Heartbeat, heartbeat_of
 from trainhub_launch.states import PHASES, Phase, RankState
 from trainhub_launch.telemetry import EVENT_KINDS, Block, GpuEvent, block_of
-from trainhub_launch.wire import read
+from trainhub_launch.wire import MAX_QUOTED, read
 
+# The hub refuses any other, and with it every node that is not upgraded. A new field needs none, if it has a
+# default: hubs are upgraded before nodes, and read reports without it.
 VERSION = 3
 # Maximum bytes of one log in one report.
 MAX_CHUNK_BYTES = 4 * 1024 * 1024
@@ -26,8 +28,6 @@ MAX_EVENTS = 1000
 # Maximum number of points in time in all blocks of one report. Agents send at most 60 buckets and a minute of
 # samples.
 MAX_BLOCK_STEPS = 20_000
-# A refusal repeats at most this many characters of what was sent.
-MAX_QUOTED = 200
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,6 @@ def _attempt(data: Mapping[str, Any]) -> AttemptFact:
     return read(
         AttemptFact,
         {
-            # Unknown keys make the constructor raise TypeError, so a new field needs a new VERSION.
             **data,
             "phase": Phase(data["phase"]),
             "phase_at": {_text(phase): float(at) for phase, at in data["phase_at"].items()},
@@ -277,7 +276,7 @@ def _attempt(data: Mapping[str, Any]) -> AttemptFact:
                 DaemonCall(_text(call["host"]), tuple(_text(item) for item in call["argv"]))
                 for call in data["daemons"]
             ),
-            # Agents of the previous version report none.
+            # Absent in the reports of older agents.
             "changed_inputs": tuple(_text(name) for name in data.get("changed_inputs", ())),
         },
     )

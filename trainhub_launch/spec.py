@@ -11,6 +11,7 @@ from trainhub_launch.data.outputs import OutputPlace
 from trainhub_launch.distribution import Distribution
 from trainhub_launch.machine import (
     CHANGED_DATA,
+    CHECKPOINT_STORES,
     DATASETS,
     DOWNLOADS,
     INPUTS,
@@ -26,6 +27,8 @@ INPUT_MODES = MOUNT, DOWNLOAD, REFERENCE = "mount", "download", "reference"
 # What becomes of a run if files are not those of the version any more: it fails, or uses what is there now.
 IF_CHANGED = FAIL, USE = "fail", "use"
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -10, 10
+# What `resources.gpus_per_node` says for all GPUs of each node.
+ALL_GPUS = "all"
 # `\Z` instead of `$`, which would also accept a newline at the end.
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 # It becomes a part of the name of a variable.
@@ -75,7 +78,10 @@ Source = SnapshotSource | ExampleSource | GitSource
 class Resources:
     """The resources of a run. `cluster` "" = the hub chooses when the run is submitted; `gpus_per_node` 0 = a
     CPU run; `node_count` None = the distribution sets the number. `memory` and `disk` (bytes) and
-    `cpus` (CPU cores, also parts of one) are what it may use on each node; None = whatever is there."""
+    `cpus` (CPU cores, also parts of one) are what it may use on each node; None = whatever is there.
+
+    `all_gpus`: it takes every GPU of each of its nodes, and `gpus_per_node` is their number as far as the
+    nodes are known (`RunSpec.with_gpus`), 0 before. Its JSON says "all" in both cases."""
 
     cluster: str = ""
     node_count: int | None = None
@@ -83,11 +89,16 @@ class Resources:
     memory: int | None = None
     cpus: float | None = None
     disk: int | None = None
+    all_gpus: bool = False
 
     def to_json(self) -> dict[str, Any]:
+        always = {
+            "cluster": self.cluster,
+            "node_count": self.node_count,
+            "gpus_per_node": ALL_GPUS if self.all_gpus else self.gpus_per_node,
+        }
         # Without what is not set: specs that limit nothing look as they did before limits existed.
         optional = {"memory": self.memory, "cpus": self.cpus, "disk": self.disk}
-        always = {name: value for name, value in vars(self).items() if name not in optional}
         return always | {name: value for name, value in optional.items() if value is not None}
 
 
@@ -117,8 +128,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """What happens to the run's checkpoints. `keep`: how many complete ones the hub keeps; `path`: the folder
-    below the working folder in which the script writes them.
+    """What happens to the run's checkpoints. `keep`: how many complete ones are kept; `path`: the folder
+    below the working folder in which the script writes them. `datastore`: where they are kept, below
+    `datastore_path` there, "" = on the hub.
 
     `resume_from`: the id of a run of the workspace whose newest complete checkpoint, or the one with this
     `number`, is in that folder when the ranks start."""
@@ -127,6 +139,8 @@ class Checkpoints:
     path: str = "checkpoints"
     resume_from: str = ""
     number: int | None = None
+    datastore: str = ""
+    datastore_path: str = ""
 
     def to_json(self) -> dict[str, Any]:
         # Without what is not set: specs that say nothing of checkpoints look as they did before.
@@ -186,8 +200,9 @@ class RunSpec:
         # The files of a folder are compared with the list of a dataset where they lie.
         lists = {PROBE if item.mode == MOUNT else DATASETS for item in inputs if item.dataset}
         changed = {CHANGED_DATA for item in inputs if item.uses_changed}
-        outputs = {OUTPUT_STORES} if self.outputs else set()
-        return frozenset({INPUTS, *needs, *lists, *changed, *outputs} if inputs else outputs)
+        stores = {OUTPUT_STORES} if self.outputs else set()
+        stores |= {CHECKPOINT_STORES} if self.checkpoint.datastore else set()
+        return frozenset({INPUTS, *needs, *lists, *changed, *stores} if inputs else stores)
 
     @property
     def node_count(self) -> int:
@@ -200,6 +215,12 @@ class RunSpec:
     def snapshot(self) -> str:
         """The id of the source's snapshot, "" if the hub makes it only when the run is submitted."""
         return "" if isinstance(self.source, ExampleSource) else self.source.id
+
+    def with_gpus(self, gpus: int) -> RunSpec:
+        """Returns the spec with the number of GPUs that each of its nodes has, if it takes all of them."""
+        if not self.resources.all_gpus:
+            return self
+        return replace(self, resources=replace(self.resources, gpus_per_node=gpus))
 
     def with_source(self, source: Source) -> RunSpec:
         return replace(self, source=source)

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainhub_launch.data.input_reader import read_inputs
-from trainhub_launch.data.outputs import read_outputs
+from trainhub_launch.data.outputs import LONGEST_PATH, check_place, read_outputs
 from trainhub_launch.distribution import MAX_NODES
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields, check_text
 from trainhub_launch.frameworks import distribution_types, read_distribution
 from trainhub_launch.scheduler.sizes import bytes_text, parse_bytes
 from trainhub_launch.spec import (
+    ALL_GPUS,
     EXPERIMENT_NAME,
     HIGHEST_PRIORITY,
     LOWEST_PRIORITY,
@@ -34,6 +35,7 @@ from trainhub_launch.spec import (
 LEAST_MEMORY, MOST_MEMORY = 64 * 2**20, 64 * 2**40
 LEAST_DISK, MOST_DISK = 64 * 2**20, 2**50
 LEAST_CPUS, MOST_CPUS = 0.1, 4096
+MOST_GPUS = 64
 MOST_CHECKPOINTS, MOST_PATH_LENGTH = 100, 200
 RUN_ID = re.compile(r"[0-9a-f]{32}\Z")
 MOST_URL_LENGTH, MOST_REF_LENGTH = 1000, 200
@@ -110,10 +112,18 @@ def read_git_source(source: Fields) -> GitSource:
 
 
 def _read_resources(part: Fields) -> Resources:
+    gpus = part.raw("gpus_per_node", 0)
+    if isinstance(gpus, str) and gpus != ALL_GPUS:
+        raise SpecError(
+            part.path("gpus_per_node"),
+            f'{gpus!r} is no number of GPUs; give one from 0 to {MOST_GPUS}, or "{ALL_GPUS}" for all GPUs of '
+            "each node",
+        )
     out = Resources(
         cluster=part.text("cluster").strip(),
         node_count=part.optional_integer("node_count", least=1, most=MAX_NODES),
-        gpus_per_node=part.integer("gpus_per_node", 0, least=0, most=64),
+        gpus_per_node=0 if gpus == ALL_GPUS else part.integer("gpus_per_node", 0, least=0, most=MOST_GPUS),
+        all_gpus=gpus == ALL_GPUS,
         memory=_read_size(part, "memory", LEAST_MEMORY, MOST_MEMORY),
         cpus=_read_cpus(part),
         disk=_read_size(part, "disk", LEAST_DISK, MOST_DISK),
@@ -208,8 +218,11 @@ def _read_checkpoint(part: Fields) -> Checkpoints:
         path=path,
         resume_from=resume_from,
         number=part.optional_integer("number", least=1, most=2**31 - 1),
+        datastore=part.text("datastore").strip(),
+        datastore_path=part.text("datastore_path", longest=LONGEST_PATH).strip("/"),
     )
     part.finish()
+    check_place(part, out.datastore, out.datastore_path, "datastore_path")
     if out.number is not None and not out.resume_from:
         raise SpecError(part.path("number"), "stands without resume_from, the run whose checkpoint is meant")
     return out

@@ -10,6 +10,8 @@ from typing import Any, TypeVar, cast
 
 from trainhub_launch.errors import WireError
 
+# A refusal repeats at most this many characters of what was sent.
+MAX_QUOTED = 200
 _T = TypeVar("_T")
 _PLAIN: dict[str, tuple[type, ...]] = {
     "str": (str,),
@@ -24,10 +26,18 @@ _NUMBERS, _NAMES = frozenset((int, float)), frozenset((str,))
 
 def read(kind: type[_T], data: Mapping[str, object]) -> _T:
     """Returns a `kind` (a dataclass) made from `data`. Raises WireError for a plain field of a wrong type,
-    because the values are used in paths, files and rows; raises TypeError for unknown or missing fields."""
-    # Unknown names raise TypeError. Both sides must have the same fields, which the version of a message
-    # ensures.
-    message = kind(**data)
+    because the values are used in paths, files and rows, and for an unknown field; raises TypeError for a
+    missing one."""
+    try:
+        message = kind(**data)
+    except TypeError:
+        names = {spot.name for spot in fields(cast("Any", kind))}
+        if extra := next((name for name in data if name not in names), None):
+            raise WireError(
+                f"{kind.__name__} has no field {extra[:MAX_QUOTED]}: whoever sent it is newer; "
+                "upgrade the hub first, and then the nodes"
+            ) from None
+        raise
     for name, allowed, content in _plain_fields(cast("Hashable", kind)):
         value = getattr(message, name)
         # `bool` is a subclass of `int`, but True is no number of bytes.

@@ -21,6 +21,7 @@ from trainhub_node.attempts.attempt_list import Attempts, Key
 from trainhub_node.attempts.disk_watch import DiskWatch
 from trainhub_node.attempts.tracked_attempt import TrackedAttempt
 from trainhub_node.attempts.watch import FileWatch
+from trainhub_node.bootstrap_command import AGENT_WRAPPER
 from trainhub_node.broker.broker_link import local_port
 from trainhub_node.checkpoints.collector import CheckpointCollector
 from trainhub_node.data.node_cache import DataKeeper, find_obstore, node_cache
@@ -35,13 +36,13 @@ from trainhub_node.isolation.number_ledger import NumberLedger
 from trainhub_node.launch import cache, wrapper
 from trainhub_node.launch.container_cleanup import ContainerCleaner
 from trainhub_node.launch.module_compiler import ModuleCompiler
-from trainhub_node.launch.run_secrets import RunSecrets
 from trainhub_node.launch.separation_trial import with_separation
 from trainhub_node.launch.starter import Starter
 from trainhub_node.link import wakeups
 from trainhub_node.link.hub_client import HubClient
 from trainhub_node.link.uplink import Uplink
 from trainhub_node.outputs.uploads import OutputUploads
+from trainhub_node.run_secrets import RunSecrets
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
 from trainhub_node.telemetry.buckets import Recorder
@@ -53,6 +54,8 @@ from trainhub_node.telemetry.telemetry_queue import TelemetryQueue
 log = logging.getLogger(__name__)
 HOUSEKEEPING_S = 600.0
 LOW_DISK_BYTES = 2 * 1024**3
+# Both together are less than systemd waits for the agent (see systemd.UNIT).
+REPORT_TIMEOUT_S, CLOSE_TIMEOUT_S = 5.0, 20.0
 
 
 class Agent:
@@ -66,12 +69,12 @@ class Agent:
         self._attempts = Attempts(settings)
         self._numbers = NumberLedger(settings.folder / "uids", settings.uids[1:]) if settings.uids else None
         secrets = RunSecrets(self._hub)
-        self._checkpoints = CheckpointCollector(self._hub, self._attempts)
+        self._checkpoints = CheckpointCollector(self._hub, self._attempts, secrets)
         self._uploads = OutputUploads(
             self._hub, self._attempts, secrets, before=self._checkpoints.finish, on_change=self._watch.notify
         )
         self._containers = ContainerCleaner(settings, self._attempts)
-        self._data = DataKeeper(settings, self._attempts)
+        self._data = DataKeeper(settings, self._attempts, AGENT_WRAPPER)
         self._peers = _peer_serving(settings, self._hub)
         self._modules = ModuleCompiler(settings)
         self._gpus = Gpus(OwnerFinder(self._attempts.all).find)
@@ -107,9 +110,10 @@ class Agent:
         self._listener = wakeups.WakeupListener(self._fetch_config, self.wake, settings.hub_ca)
         self._disk = DiskWatch(self._attempts, settings.folder, settings.name, on_change=self._watch.notify)
         self._closing = threading.Event()
+        self._closed = threading.Event()
 
     def run(self) -> None:
-        """Runs until `close`. Attempts of an earlier agent are resumed first."""
+        """Runs until `close` is done. Attempts of an earlier agent are resumed first."""
         for folder in self._attempts.scan():
             self._starter.prepare(folder)
         # An earlier agent may have ended between storing the order and starting the child.
@@ -126,14 +130,27 @@ class Agent:
         housekeeper.start()
         self._listener.start()
         self._closing.wait()
-        self._uplink.join(5)
+        self._uplink.join(REPORT_TIMEOUT_S)
         if not self._uplink.is_alive():
             self._watch.close()
+        # The process ends when this returns, whatever other threads do then.
+        if not self._closed.wait(CLOSE_TIMEOUT_S):
+            log.warning(
+                "Stopping takes more than %.0f s. What is not done yet is left to the next agent, which "
+                "may be to unmount shares",
+                CLOSE_TIMEOUT_S,
+            )
 
     def close(self) -> None:
         """Stops the agent. Training continues, and the next agent takes over."""
         self._closing.set()
-        self._listener.close()
+        try:
+            self._close_all()
+        finally:
+            self._closed.set()
+
+    def _close_all(self) -> None:
+        self._listener.stop()
         self._uplink.close()
         self._sampler.close()
         self._disk.close()
@@ -143,13 +160,15 @@ class Agent:
         self._containers.close()
         self._data.close()
         self._peers.close()
+        # Before all that a broker or a driver can hold up: whoever has stopped this process may soon kill it.
         share_keeper.unmount_unused(self.settings)
         self._modules.close()
         self._attempts.close()
-        self._gpus.close()
         # A child that still prepares its attempt makes its groups there later.
         if self.settings.cgroup is not None and not self._attempts.all():
             discard_place(self.settings.cgroup.parents)
+        self._listener.close()
+        self._gpus.close()
 
     def _fetch_config(self) -> dict[str, Any]:
         config = self._hub.config()
@@ -228,6 +247,7 @@ class Agent:
         self._modules.sweep()
         while not self._closing.wait(HOUSEKEEPING_S):
             try:
+                self._data.sweep()
                 free = shutil.disk_usage(self.settings.folder).free
                 self._attempts.discard_old(
                     now=time.time(), retention_s=0 if free < LOW_DISK_BYTES else attempt_list.RETENTION_S
@@ -235,7 +255,6 @@ class Agent:
                 cache.trim(self.settings)
                 self._attempts.refresh_rules()
                 self._containers.sweep()
-                self._data.sweep()
                 share_keeper.unmount_idle(self.settings)
                 self._containers.remove_images(time.time())
                 self._modules.sweep()
@@ -265,7 +284,7 @@ def _peer_serving(settings: NodeSettings, hub: HubClient) -> PeerServing:
         node_cache(settings),
         hub,
         settings.peer_port if find_obstore() else None,
-        wrapper.AGENT_WRAPPER,
+        AGENT_WRAPPER,
         lambda: network_address(settings)[0],
     )
 

@@ -1,5 +1,5 @@
 """`python -I -S bootstrap.py ROLE FOLDER`: the processes between the agent and training. ROLE: child, rank,
-rsh, trial, container-trial, image-build, data, probe, outputs or peers.
+rsh, trial, container-trial, image-build, data, probe, store-files, peers or contents.
 
 -I isolates them from everything that a user or an operator installs. -S omits `site`, which would take
 longer than all their own work. So neither site-packages nor this package is on the path at first. Each
@@ -52,16 +52,21 @@ if ROLE == "probe":
 
     store_reader.run()
 
-if ROLE == "outputs":
+if ROLE == "store-files":
     sys.path.append(FOLDER)
-    from trainhub_node.outputs import store_writer
+    from trainhub_node.stores import file_process
 
-    store_writer.run()
+    file_process.run()
 
 if ROLE == "peers":
     from trainhub_node.data.peers import server
 
     server.run(FOLDER)
+
+if ROLE == "contents":
+    from trainhub_node.data.contents import naming
+
+    naming.run(FOLDER)
 
 from trainhub_node.supervisor import child
 

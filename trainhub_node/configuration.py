@@ -24,6 +24,7 @@ NAMES = {
     "hide": "TRAINHUB_NODE_HIDE",
     "shared": "TRAINHUB_NODE_SHARED",
     "metadata": "TRAINHUB_NODE_METADATA",
+    "nfs_servers": "TRAINHUB_NODE_NFS_SERVERS",
     "namespaces": "TRAINHUB_NODE_NAMESPACES",
     "people": "TRAINHUB_NODE_PEOPLE",
     "refused_accounts": "TRAINHUB_NODE_REFUSED_ACCOUNTS",

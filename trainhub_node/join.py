@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from trainhub_launch.addresses import is_loopback
-from trainhub_node import clock, configuration, settings
+from trainhub_node import clock, configuration, run_account, settings
 from trainhub_node.link.hub_client import (
     HubClient,
     HubError,
@@ -189,7 +189,7 @@ def _check_machine(node_settings: NodeSettings) -> None:
         raise JoinError(
             f"{node_settings.python} does not start as a Python; set TRAINHUB_NODE_PYTHON to one that works"
         )
-    if node_settings.run_as and not settings.can_execute(
+    if node_settings.run_as and not run_account.can_execute(
         str(node_settings.folder.parent), node_settings.run_as
     ):
         raise JoinError(

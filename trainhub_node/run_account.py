@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,3 +72,19 @@ def people_file(env: Mapping[str, str], folder: Path) -> Path | None:
         raise ValueError(f"TRAINHUB_NODE_PEOPLE={value} is no file; make it, or leave the setting out")
     file = Path(value).absolute() if value else folder / PEOPLE_FILE
     return file if file.exists() else None
+
+
+def can_execute(path: str, account: Account | None) -> bool:
+    """Returns whether the account of the ranks may execute the file, or enter the folder, at `path`."""
+    if account is None:
+        return os.access(path, os.X_OK)
+    # Checked under that account, because permissions of the parent folders count, too.
+    result = subprocess.run(
+        ["/usr/bin/test", "-x", path],
+        user=account.uid,
+        group=account.gid,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        extra_groups=os.getgrouplist(account.name, account.gid),
+    )
+    return result.returncode == 0

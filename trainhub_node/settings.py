@@ -6,7 +6,6 @@ import ipaddress
 import os
 import socket
 import ssl
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 from trainhub_node import run_account
 from trainhub_node.containers import engine
 from trainhub_node.data.peers.port_setting import peer_port
+from trainhub_node.data.shares.allowed_servers import nfs_servers
 from trainhub_node.isolation.cgroup_place import CgroupPlace
 from trainhub_node.isolation.network_rules import NetworkTable
 from trainhub_node.machine import addresses
@@ -39,7 +39,8 @@ class NodeSettings:
     `allows_namespaces`: runs may have namespaces of their own. `allows_metadata`: runs may reach the
     addresses at which a cloud tells this machine its credentials. `engine`: the container engine, "" = podman
     or else docker, "off" = none. `image_days`: after which unused images are removed.
-    `data_cache_bytes`: the size of the cache of data, 0 = a share of its disk. `peer_port`: see there.
+    `data_cache_bytes`: the size of the cache of data, 0 = a share of its disk. `peer_port`, `nfs_servers`:
+    see there.
 
     The rest is found by a trial: `has_namespaces`: whether runs can have namespaces of their own here, and
     `separation_trouble` why not; `cgroup`: where the control groups of runs are; `network`: the table that
@@ -70,6 +71,7 @@ class NodeSettings:
     image_days: int = 30
     data_cache_bytes: int = 0
     peer_port: int | None = 0
+    nfs_servers: tuple[str, ...] = ()
     has_namespaces: bool = False
     separation_trouble: str = ""
     cgroup: CgroupPlace | None = None
@@ -116,6 +118,7 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
         account = run_account.choose_account(env, uids)
         people = run_account.people_file(env, _folder(env))
         port = peer_port(env)
+        servers = nfs_servers(env)
     except ValueError as error:
         raise SettingsError(str(error)) from error
     return NodeSettings(
@@ -144,6 +147,7 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
         image_days=_positive(env, "TRAINHUB_NODE_IMAGE_DAYS", NodeSettings.image_days),
         data_cache_bytes=_positive(env, "TRAINHUB_NODE_DATA_CACHE_BYTES", NodeSettings.data_cache_bytes),
         peer_port=port,
+        nfs_servers=servers,
     )
 
 
@@ -236,7 +240,7 @@ def _positive(env: Mapping[str, str], name: str, default: int) -> int:
 def _python(env: Mapping[str, str], account: Account | None) -> str:
     value = env.get("TRAINHUB_NODE_PYTHON", "")
     if value:
-        if not can_execute(value, account):
+        if not run_account.can_execute(value, account):
             raise SettingsError(
                 f"TRAINHUB_NODE_PYTHON={value} is not a file that {_account_text(account)} may execute"
             )
@@ -247,27 +251,11 @@ def _python(env: Mapping[str, str], account: Account | None) -> str:
         "/usr/bin/python3",
         "/usr/local/bin/python3",
     ):
-        if can_execute(candidate, account):
+        if run_account.can_execute(candidate, account):
             return candidate
     raise SettingsError(
         f"TRAINHUB_NODE_PYTHON is not set, and there is no Python that {_account_text(account)} may execute"
     )
-
-
-def can_execute(path: str, account: Account | None) -> bool:
-    """Returns whether the account of the ranks may execute the file, or enter the folder, at `path`."""
-    if account is None:
-        return os.access(path, os.X_OK)
-    # Checked under that account, because permissions of the parent folders count, too.
-    result = subprocess.run(
-        ["/usr/bin/test", "-x", path],
-        user=account.uid,
-        group=account.gid,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        extra_groups=os.getgrouplist(account.name, account.gid),
-    )
-    return result.returncode == 0
 
 
 def _account_text(account: Account | None) -> str:

@@ -166,6 +166,13 @@ def revoke(token: ApiToken) -> None:
     access_changed(token.user)
 
 
+def revoke_text(text: str) -> str:
+    """Revokes the token with this text. Returns its name."""
+    token = ApiToken.objects.select_related("user").get(digest=digest(text))
+    revoke(token)
+    return token.name
+
+
 def revoke_all(user: User) -> int:
     """Revokes every token of `user` in every workspace; returns how many were still valid."""
     now = timezone.now()

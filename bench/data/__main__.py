@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.request import urlopen
@@ -21,8 +21,9 @@ import obstore
 from obstore.store import S3Store
 
 from bench.support.limits import Limits, median
+from bench.support.peak_memory import peak_mib
 from tests.hub import eventually, free_port
-from tests.node.data.processes import Fetch
+from tests.node.data.processes import ATTEMPT, Fetch
 from trainhub_launch.data.stores import S3, Store
 
 # Files, and the bytes of each.
@@ -31,8 +32,12 @@ ROUNDS = 3
 THREADS = 16
 # 1 / 0.9: at least 0.9 times the speed of the faster of the two.
 MAX_RATIO = 1 / 0.9
-# Files that are here already, as a part of their download.
+# Files that are here already, as a part of their download, and in seconds.
 MAX_KNOWN_PART = 0.25
+MAX_KNOWN_S = 1.0
+# What a download may need more than that of one small file.
+MAX_GROWTH_MIB = 50.0
+POLL_S = 0.02
 
 
 @contextmanager
@@ -57,9 +62,32 @@ def _answers(url: str) -> bool:
     return True
 
 
-def by_trainhub(url: str, folder: Path) -> None:
+def trainhub_download(url: str, folder: Path, path: str = "", attempt: str = ATTEMPT) -> Fetch:
     store = Store(S3, settings={"bucket": "birds", "endpoint": url})
-    Fetch(folder / "cache", store).done()
+    return Fetch(folder / "cache", store, path, attempt=attempt)
+
+
+def by_trainhub(url: str, folder: Path) -> None:
+    trainhub_download(url, folder).done()
+
+
+def again_by_trainhub(url: str, folder: Path) -> None:
+    """As another run does: the files are in the cache."""
+    trainhub_download(url, folder, attempt=f"{'b2' * 16}-1").done()
+
+
+def measure_memory(url: str, parent: Path, path: str = "") -> float:
+    """Returns the most memory in MiB that the process of a download has held."""
+    peak = 0.0
+    with tempfile.TemporaryDirectory(dir=parent) as folder:
+        download = trainhub_download(url, Path(folder), path)
+        while download.process.poll() is None:
+            # It may have ended just now.
+            with suppress(ProcessLookupError):
+                peak = peak_mib(download.process.pid)
+            time.sleep(POLL_S)
+        download.done()
+    return peak
 
 
 def by_rclone(url: str, folder: Path) -> None:
@@ -130,7 +158,7 @@ def measure(url: str, parent: Path, rounds: int, *, keeps: bool) -> tuple[dict[s
                 os.sync()
                 costs[name].append(measure_cost(download, url, folder))
                 if name == "TrainHub":
-                    known.append(measure_cost(download, url, folder).elapsed)
+                    known.append(measure_cost(again_by_trainhub, url, folder).elapsed)
             finally:
                 if not keeps:
                     shutil.rmtree(folder)
@@ -144,7 +172,7 @@ def main() -> int:
     options = parser.parse_args()
     if shutil.which("rclone") is None:
         parser.error("rclone is not installed: apt-get install rclone")
-    limits = Limits()
+    limits, one_file = Limits(), 0.0
     for count, size in (SMALL, LARGE):
         what = f"{count:,} files of {size / 1e6:g} MB"
         with (
@@ -152,6 +180,9 @@ def main() -> int:
             object_server(count, size) as url,
         ):
             costs, known = measure(url, Path(parent), options.rounds, keeps=(count, size) == SMALL)
+            memory = measure_memory(url, Path(parent))
+            if not one_file:
+                one_file = measure_memory(url, Path(parent), "000000.bin")
         seconds = {name: median([cost.elapsed for cost in values]) for name, values in costs.items()}
         for name, values in costs.items():
             busy = median([cost.busy for cost in values])
@@ -162,6 +193,10 @@ def main() -> int:
         others = min(seconds["rclone"], seconds["plain obstore"])
         limits.at_most(f"{what}: TrainHub to the faster other", seconds["TrainHub"] / others, MAX_RATIO)
         limits.at_most(f"{what}: known to downloaded", median(known) / seconds["TrainHub"], MAX_KNOWN_PART)
+        if (count, size) == SMALL:
+            limits.at_most(f"{what}: seconds when the node has them", median(known), MAX_KNOWN_S)
+        print(f"{what}: the process has held {memory:.0f} MiB, for one small file {one_file:.0f} MiB")
+        limits.at_most(f"{what}: MiB more than for one", memory - one_file, MAX_GROWTH_MIB)
     return limits.exit_code()
 
 

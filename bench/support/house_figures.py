@@ -23,7 +23,10 @@ BANNED_PHRASE = re.compile(r"(?<![a-z])let_go(?![a-z])")
 STANDARD_TERMS = ("not_found", "known_hosts", "well_known", "last_seen", "first_seen", "left_join")
 # Names that may stand in several modules: Django prescribes them, or the module's name completes them
 # (`plan.build`, `cursor.parse`, `email.render`).
-SHARED_CLASSES = frozenset({"Command", "Migration"})
+# All but the first two are names of the Azure ML SDK v1, which its scripts import from `trainhub_azureml`.
+SHARED_CLASSES = frozenset(
+    {"Command", "Migration", "Environment", "Model", "PyTorch", "Run", "TensorFlow", "Workspace"}
+)
 SHARED_FUNCTIONS = frozenset(
     {
         "build",

@@ -8,7 +8,6 @@ from typing import cast
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -17,6 +16,7 @@ from clusters.alerts import presenters
 from clusters.models import Alert
 from trainhub_launch.errors import SpecError
 from trainhub_launch.severity import SEVERITIES
+from workspaces.api.cursor_pages import CursorPages
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.states import Role
 
@@ -74,7 +74,7 @@ class AlertPageSerializer(serializers.Serializer[object]):
     results = AlertSerializer(many=True)
 
 
-class AlertPages(CursorPagination):
+class AlertPages(CursorPages):
     page_size = 50
     max_page_size = 500
     page_size_query_param = "page_size"

@@ -7,8 +7,9 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from clusters.enrolment.node_wheel import node_wheel, sha256
+from clusters.enrolment.node_wheel import node_wheel
 from trainhub_launch.addresses import is_loopback
+from workspaces.own_wheels.own_wheel import sha256
 
 FOLDER = "trainhub-node"
 

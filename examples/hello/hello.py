@@ -28,7 +28,7 @@ for step in range(1, steps + 1):
     time.sleep(args.seconds / steps)
     print(f"step {step}/{steps}  {time.monotonic() - started:.1f} s")
 
-# The working folder is a fresh copy of the source; `outputs/` in it is uploaded when the run ends.
+# The working folder is a fresh copy of the source; what lies in its `outputs/` is kept with the run.
 outputs = pathlib.Path("outputs")
 outputs.mkdir(exist_ok=True)
 (outputs / "model.json").write_text(json.dumps({"answer": 42, "trained_for_seconds": args.seconds}))

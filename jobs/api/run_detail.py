@@ -136,8 +136,8 @@ class RunOutputs(JobsView):
 class RunCheckpoints(JobsView):
     @extend_schema(responses=CheckpointSerializer(many=True))
     def get(self, request: Request, run: str) -> Response:
-        """The checkpoints of the run that the hub keeps or collects, oldest first."""
-        rows = Checkpoint.objects.filter(run=self.run(request, run))
+        """The checkpoints of the run that are kept or collected, oldest first."""
+        rows = Checkpoint.objects.shown(self.run(request, run))
         return Response(CheckpointSerializer(rows, many=True).data)
 
 

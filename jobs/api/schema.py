@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from trainhub_launch.frameworks import FRAMEWORKS
 from trainhub_launch.frameworks.json_schema import COUNT_OR_NULL
+from trainhub_launch.spec import ALL_GPUS
+from trainhub_launch.spec_reader import MOST_GPUS
 
 _DISTRIBUTION: dict[str, object] = {
     "description": (
@@ -15,6 +17,7 @@ _DISTRIBUTION: dict[str, object] = {
         *(item.configuration.json_schema for item in FRAMEWORKS.values() if item.configuration is not None),
     ],
 }
+_ALL_GPUS = {"type": "string", "enum": [ALL_GPUS]}
 _SOURCE = {
     "oneOf": [
         {
@@ -80,7 +83,14 @@ _SPEC: dict[str, object] = {
                     ),
                 },
                 "node_count": COUNT_OR_NULL,
-                "gpus_per_node": {"type": "integer", "minimum": 0, "default": 0},
+                "gpus_per_node": {
+                    "oneOf": [{"type": "integer", "minimum": 0, "maximum": MOST_GPUS}, _ALL_GPUS],
+                    "default": 0,
+                    "description": (
+                        f'"{ALL_GPUS}": every GPU of each node. The run gets nodes whose GPUs are all free '
+                        "and work, and all its nodes have the same number of them."
+                    ),
+                },
                 "memory": {
                     "oneOf": [
                         {"type": "string"},
@@ -135,6 +145,8 @@ _SPEC: dict[str, object] = {
                 "path": {"type": "string", "default": "checkpoints"},
                 "resume_from": {"type": "string", "description": "The id of a run."},
                 "number": COUNT_OR_NULL,
+                "datastore": {"type": "string", "description": "Where they are kept; empty: on the hub."},
+                "datastore_path": {"type": "string", "description": "Below the datastore."},
             },
         },
         "inputs": {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from drf_spectacular.utils import OpenApiParameter
-from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 
 from jobs.querysets import RunQuerySet
 from jobs.states import RunState
 from trainhub_launch.errors import SpecError
+from workspaces.api.cursor_pages import CursorPages
 
 ACTIVE = "active"
 STATES = (ACTIVE, *(state.value for state in RunState))
@@ -41,7 +41,7 @@ PARAMETERS = [
 ]
 
 
-class RunPages(CursorPagination):
+class RunPages(CursorPages):
     page_size = 50
     max_page_size = 500
     page_size_query_param = "page_size"

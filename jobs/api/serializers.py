@@ -257,6 +257,7 @@ class OutputListSerializer(serializers.Serializer[object]):
 
 class CheckpointSerializer(serializers.ModelSerializer[Checkpoint]):
     files = serializers.IntegerField(source="file_count", help_text="How many files it has.")
+    place = serializers.CharField(help_text="The folder of a datastore in which it lies; empty: on the hub.")
 
     class Meta:
         model = Checkpoint
@@ -270,6 +271,7 @@ class CheckpointSerializer(serializers.ModelSerializer[Checkpoint]):
             "detail",
             "size_bytes",
             "files",
+            "place",
             "created_at",
             "finished_at",
         )

@@ -15,6 +15,7 @@ LOG_OF_REASON: dict[str, str] = {
 RANK_REASONS = frozenset({Reason.EXITED, Reason.SIGNALED, Reason.OUT_OF_MEMORY})
 # States in which failed ranks need no explanation.
 WITHOUT_CAUSE = (RunState.COMPLETED, RunState.CANCELED, RunState.CANCEL_REQUESTED)
+RESUME = "If it has saved checkpoints (TRAINHUB_CHECKPOINT_DIR), the tab Checkpoints resumes it from one."
 REMEDIES: dict[str, str] = {
     Reason.EXITED: "Correct the script and clone the run; everything else stays the same.",
     Reason.SIGNALED: (
@@ -24,16 +25,15 @@ REMEDIES: dict[str, str] = {
         "Use fewer processes a node, fewer data loader workers or a smaller batch, or a "
         "node with more memory."
     ),
-    Reason.TIMED_OUT: (
-        "Clone the run with a longer time limit. If it has saved checkpoints (TRAINHUB_CHECKPOINT_DIR), the "
-        "tab Checkpoints resumes it from one."
-    ),
+    Reason.TIMED_OUT: f"Clone the run with a longer time limit. {RESUME}",
     Reason.NODE_LOST: (
-        "Check that the machine and its agent are running; when the node reports again, clone the run."
+        "Check that the machine and its agent are running; when the node reports again, clone the run. "
+        f"{RESUME}"
     ),
     Reason.NODE_REVOKED: "Join the node again if it is to be used, then clone the run.",
     Reason.PREEMPTED: (
-        "The run has used up its free restarts; clone it, if possible on nodes without low priority."
+        "The run has used up its free restarts; clone it, if possible on nodes without low priority. "
+        f"{RESUME}"
     ),
     Reason.PREEMPTED_BY_RUN: "The run is queued again; only runs with a priority below 0 are preempted.",
     Reason.NEVER_STARTED: "Check that the node's agent runs and reaches the broker, then clone the run.",
@@ -50,13 +50,12 @@ REMEDIES: dict[str, str] = {
     ),
     Reason.SNAPSHOT_FAILED: "Check the node's free disk space, then clone the run.",
     Reason.DATA_FAILED: (
-        "See that the node has the folder of the datastore and that the account of runs may read it, then "
-        "clone the run."
+        "Correct that, then clone the run. The test on the page of a datastore tells which nodes can read it."
     ),
     Reason.LAUNCH_FAILED: "The preparation log shows what was tried.",
     Reason.UPLOAD_FAILED: "The logs are complete; the outputs are still in the run's folder on the node.",
     Reason.DOES_NOT_FIT: "Ask for fewer GPUs or processes, or choose another cluster, in a clone of the run.",
-    Reason.ORPHANED: "The node has probably restarted; clone the run.",
+    Reason.ORPHANED: f"The node has probably restarted; clone the run. {RESUME}",
     Reason.DISK_LIMIT: (
         "Clone the run with more disk per node (resources.disk), or have it keep fewer checkpoints and "
         "temporary files."

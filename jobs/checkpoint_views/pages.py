@@ -40,10 +40,12 @@ def tab_context(run: Run, attempt: int, _: HttpRequest) -> dict[str, object]:
     began_with = attempts.values_list("restores__number", flat=True).first()
     rows = [
         (row, WORDS[CheckpointState(row.state)], row.detail or SIGNS.get(row.sign, ""))
-        for row in Checkpoint.objects.filter(run=run).order_by("-number")
+        for row in Checkpoint.objects.shown(run).order_by("-number")
     ]
     return {
         "checkpoints": rows,
+        # Usually of all; those that were copied from another run lie in its folder.
+        "place": next((row.place for row, _, _ in rows if row.place), ""),
         "usable": (CheckpointState.COMPLETE, CheckpointState.UNCONFIRMED),
         "keep": read_spec(run.spec).checkpoint.keep,
         "began_with": began_with,
@@ -51,7 +53,7 @@ def tab_context(run: Run, attempt: int, _: HttpRequest) -> dict[str, object]:
 
 
 def has_any(run: Run) -> bool:
-    return Checkpoint.objects.filter(run=run).exists()
+    return Checkpoint.objects.shown(run).exists()
 
 
 TAB = Tab("Checkpoints", tab_context, shows=has_any)

@@ -12,20 +12,19 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from django.db import transaction
-from django.db.models import Max, Sum
+from django.db.models import Count, Max, Sum
 from django.utils import timezone
 
 from jobs.attempts import attempt_warnings
 from jobs.checkpoints import trimming
-from jobs.checkpoints.states import CheckpointState
+from jobs.checkpoints.part_files import CheckpointRefused, PartDelivery, store_part
+from jobs.checkpoints.states import HIDDEN, CheckpointState
 from jobs.models import Attempt, AttemptNode, Checkpoint, CheckpointFile, CheckpointPart, FinalFolder, Run
 from jobs.quotas import disk_quota
-from jobs.transfer import senders
 from live.publish import publish_on_commit
 from live.topics import run_topic
-from trainhub_launch.order import MAX_CHECKPOINT_FILES
 from trainhub_launch.states import CheckpointSign
-from workspaces.stored_files import blobs, paths
+from workspaces.stored_files import paths
 from workspaces.stored_files.blob_writer import BlobWriter
 
 # A node does not announce such a version again.
@@ -38,10 +37,6 @@ LATEST = "latest"
 PATIENCE = timedelta(minutes=15)
 
 
-class CheckpointRefused(Exception):
-    """The message is a sentence for the node's log."""
-
-
 @dataclass(frozen=True)
 class Announced:
     """A checkpoint as its node sees it. `version` changes with its files; `wrong`: why it cannot be kept."""
@@ -51,12 +46,6 @@ class Announced:
     sign: CheckpointSign
     size: int
     wrong: str = ""
-
-
-@dataclass(frozen=True)
-class DeliveredFile:
-    path: str
-    sha256: str
 
 
 def announce(part: AttemptNode, entries: Sequence[Announced], names: Sequence[str] | None) -> dict[str, int]:
@@ -80,9 +69,8 @@ def announce(part: AttemptNode, entries: Sequence[Announced], names: Sequence[st
     return numbers
 
 
-def deliver(part: AttemptNode, number: int, files: Sequence[DeliveredFile], torn: str) -> None:
-    """Stores which files are the node's part of a checkpoint. `torn`: why there is none. Raises
-    CheckpointRefused."""
+def deliver(part: AttemptNode, number: int, delivery: PartDelivery) -> None:
+    """Stores which files are the node's part of a checkpoint. Raises CheckpointRefused."""
     with transaction.atomic():
         run = Run.objects.select_for_update().get(pk=part.attempt.run_id)
         attempt = Attempt.objects.get(pk=part.attempt_id)
@@ -91,10 +79,10 @@ def deliver(part: AttemptNode, number: int, files: Sequence[DeliveredFile], torn
             raise CheckpointRefused("The attempt has no checkpoint of that number.")
         if checkpoint.state != CheckpointState.COLLECTING:
             return  # the answer to an earlier delivery was lost
-        if torn:
-            _tear(checkpoint, attempt, torn[:400], actor=f"node {part.node.name}")
+        if delivery.torn:
+            _tear(checkpoint, attempt, delivery.torn[:400], actor=f"node {part.node.name}")
         else:
-            _store_part(run, checkpoint, part, files)
+            store_part(run, checkpoint, part, delivery)
             _finish_if_whole(checkpoint, attempt)
         _store_pending(attempt)
 
@@ -121,7 +109,8 @@ def _take(run: Run, attempt: Attempt, part: AttemptNode, entry: Announced) -> in
         why = entry.wrong or paths.path_problem(entry.name)
         _warn(attempt, f"{paths.display_path(entry.name)} is not kept as a checkpoint: {why}.", part)
         return REFUSED
-    latest = Checkpoint.objects.filter(run=run, attempt=attempt.number, name=entry.name).last()
+    rows = Checkpoint.objects.filter(run=run, attempt=attempt.number, name=entry.name)
+    latest = rows.exclude(state__in=HIDDEN).last()
     if latest is not None:
         own_part = CheckpointPart.objects.filter(checkpoint=latest, node_rank=part.node_rank).first()
         is_same = own_part is not None and own_part.version == entry.version
@@ -136,13 +125,20 @@ def _take(run: Run, attempt: Attempt, part: AttemptNode, entry: Announced) -> in
             return latest.number
     if len(_collecting(attempt)) >= MAX_COLLECTING:
         return None
-    full = disk_quota.refusal(run.workspace, run.created_by, entry.size)
+    in_store = attempt.checkpoint_datastore_id is not None
+    full = "" if in_store else disk_quota.refusal(run.workspace, run.created_by, entry.size)
     if full:
         _warn(attempt, f"{paths.display_path(entry.name)} is not kept as a checkpoint: {full}", part)
         return REFUSED
     highest = run.checkpoints.aggregate(highest=Max("number"))["highest"]
     checkpoint = Checkpoint.objects.create(
-        run=run, attempt=attempt.number, number=(highest or 0) + 1, name=entry.name, sign=entry.sign
+        run=run,
+        attempt=attempt.number,
+        number=(highest or 0) + 1,
+        name=entry.name,
+        sign=entry.sign,
+        datastore_id=attempt.checkpoint_datastore_id,
+        store_path=attempt.checkpoint_path if in_store else "",
     )
     _note_version(checkpoint, part, entry)
     return checkpoint.number
@@ -154,35 +150,6 @@ def _note_version(checkpoint: Checkpoint, part: AttemptNode, entry: Announced) -
     )
 
 
-def _store_part(run: Run, checkpoint: Checkpoint, part: AttemptNode, files: Sequence[DeliveredFile]) -> None:
-    """Raises CheckpointRefused for a file that the node may not name, or has not sent."""
-    if len(files) > MAX_CHECKPOINT_FILES:
-        raise CheckpointRefused(f"A part of a checkpoint may have at most {MAX_CHECKPOINT_FILES:,} files.")
-    allowed = senders.allowed_hashes(part, run.workspace_id, (file.sha256 for file in files))
-    rows = []
-    for file in files:
-        wrong = paths.path_problem(file.path)
-        if wrong:
-            raise CheckpointRefused(f"{paths.display_path(file.path)} cannot be stored: {wrong}.")
-        if file.sha256 not in allowed or not blobs.hold(file.sha256):
-            raise CheckpointRefused(f"{paths.display_path(file.path)} has not been uploaded by this node.")
-        size = blobs.path(file.sha256).stat().st_size
-        rows.append(
-            CheckpointFile(
-                checkpoint=checkpoint,
-                node_rank=part.node_rank,
-                path=file.path,
-                size_bytes=size,
-                sha256=file.sha256,
-            )
-        )
-    CheckpointFile.objects.filter(checkpoint=checkpoint, node_rank=part.node_rank).delete()
-    CheckpointFile.objects.bulk_create(rows)
-    CheckpointPart.objects.update_or_create(
-        checkpoint=checkpoint, node_rank=part.node_rank, defaults={"is_delivered": True}
-    )
-
-
 def _finish_if_whole(checkpoint: Checkpoint, attempt: Attempt) -> None:
     ranks = set(AttemptNode.objects.filter(attempt=attempt).values_list("node_rank", flat=True))
     delivered = set(checkpoint.parts.filter(is_delivered=True).values_list("node_rank", flat=True))
@@ -190,14 +157,18 @@ def _finish_if_whole(checkpoint: Checkpoint, attempt: Attempt) -> None:
     without = {final.part.node_rank for final in finals if checkpoint.name not in final.names}
     if ranks - delivered - without:
         return
-    if not checkpoint.files.exists():
+    if not checkpoint.files.exists() and not checkpoint.stored_files.exists():
         _tear(checkpoint, attempt, "it was deleted before it was saved", actor="hub")
         return
     checkpoint.refresh_from_db(fields=["sign"])
     if checkpoint.sign == CheckpointSign.LATEST:
         _add_latest(checkpoint)
-    files = checkpoint.files.aggregate(size=Sum("size_bytes"))
-    checkpoint.size_bytes, checkpoint.file_count = files["size"], checkpoint.files.count()
+    totals = [
+        rows.aggregate(size=Sum("size_bytes", default=0), count=Count("pk"))
+        for rows in (checkpoint.files, checkpoint.stored_files)
+    ]
+    checkpoint.size_bytes = sum(total["size"] for total in totals)
+    checkpoint.file_count = sum(total["count"] for total in totals)
     checkpoint.state = CheckpointState.COMPLETE if checkpoint.sign else CheckpointState.UNCONFIRMED
     checkpoint.finished_at = timezone.now()
     checkpoint.save(update_fields=["state", "size_bytes", "file_count", "finished_at"])
@@ -209,12 +180,13 @@ def _finish_if_whole(checkpoint: Checkpoint, attempt: Attempt) -> None:
 def _add_latest(checkpoint: Checkpoint) -> None:
     """Adds the file by which DeepSpeed finds the checkpoint: in the run's folder it may name a newer one by
     now. One in the checkpoint itself, or from a node of an earlier version, stays."""
-    if checkpoint.files.filter(path__in=(LATEST, f"{checkpoint.name}/{LATEST}")).exists():
+    names = (LATEST, f"{checkpoint.name}/{LATEST}")
+    if any(rows.filter(path__in=names).exists() for rows in (checkpoint.files, checkpoint.stored_files)):
         return
     with BlobWriter() as writer:
         writer.write(checkpoint.name.encode())
         sha256 = writer.finish()
-    node_rank = checkpoint.files.values_list("node_rank", flat=True)[0]
+    node_rank = checkpoint.parts.filter(is_delivered=True).values_list("node_rank", flat=True)[0]
     CheckpointFile.objects.create(
         checkpoint=checkpoint, node_rank=node_rank, path=LATEST, size_bytes=writer.size, sha256=sha256
     )

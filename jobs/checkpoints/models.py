@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.db import models
 from django.utils import timezone
 
-from jobs.checkpoints.states import CheckpointState
+from datastores.models import Datastore
+from jobs.checkpoints.states import HIDDEN, CheckpointState
+
+if TYPE_CHECKING:
+    from jobs.models import Run
+
+
+class CheckpointRows(models.QuerySet["Checkpoint"]):
+    def shown(self, run: Run) -> CheckpointRows:
+        """Returns those of the run that people are shown."""
+        return self.filter(run=run).exclude(state__in=HIDDEN).select_related("datastore")
 
 
 class Checkpoint(models.Model):
@@ -14,7 +26,8 @@ class Checkpoint(models.Model):
 
     `number` counts those of the run; `name`: of the file or folder that it is. `attempt` 0: it was copied
     from another run, `origin`, when this one was submitted. `sign`: what showed that it is complete (Sign).
-    `detail`: why it is torn."""
+    `detail`: why it is torn. `store_path`: the whole path in the store of `datastore` below which files of it
+    may lie, "" = nothing of it is in a datastore."""
 
     run = models.ForeignKey("jobs.Run", models.CASCADE, related_name="checkpoints")
     attempt = models.PositiveIntegerField()
@@ -30,6 +43,10 @@ class Checkpoint(models.Model):
     file_count = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True)
+    datastore = models.ForeignKey(Datastore, models.SET_NULL, null=True, related_name="+")
+    store_path = models.CharField(max_length=2048, blank=True, default="", db_default="")
+
+    objects = CheckpointRows.as_manager()
 
     class Meta:
         app_label = "jobs"
@@ -41,6 +58,15 @@ class Checkpoint(models.Model):
 
     def __str__(self) -> str:
         return f"checkpoint {self.number} ({self.name})"
+
+    @property
+    def place(self) -> str:
+        """The folder of a datastore in which it lies, in one line; "" = on the hub."""
+        if not self.store_path or self.state == CheckpointState.TORN:
+            return ""
+        if self.datastore is None:
+            return f"{self.store_path} in a datastore that is not there any more"
+        return self.datastore.place_of(self.store_path)
 
 
 class CheckpointPart(models.Model):
@@ -77,6 +103,32 @@ class CheckpointFile(models.Model):
         ordering = ["path", "node_rank"]
         constraints = [
             models.UniqueConstraint(fields=["checkpoint", "node_rank", "path"], name="checkpoint_file_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class StoredCheckpointFile(models.Model):
+    """A file of a checkpoint that lies in the datastore of that, as the node that wrote it has said. `path`:
+    below the folder of checkpoints; `key`: below `store_path` of the checkpoint, where a file of the same
+    content may be that of an earlier checkpoint. `digest`: its SHA-256, which
+    names no stored file of the hub, as in StoredOutput."""
+
+    checkpoint = models.ForeignKey(Checkpoint, models.CASCADE, related_name="stored_files")
+    node_rank = models.PositiveIntegerField()
+    path = models.CharField(max_length=1000)
+    key = models.CharField(max_length=1100)
+    size_bytes = models.BigIntegerField()
+    digest = models.CharField(max_length=64)
+
+    class Meta:
+        app_label = "jobs"
+        ordering = ["path", "node_rank"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["checkpoint", "node_rank", "path"], name="stored_checkpoint_file_once"
+            )
         ]
 
     def __str__(self) -> str:

@@ -80,7 +80,7 @@ class OutputForm(forms.Form):
     name = forms.CharField(
         label="Dataset",
         max_length=100,
-        help_text="A new name makes a dataset; one of the hub gets the next version.",
+        help_text="A new name makes a dataset; one whose files the hub keeps gets the next version.",
         widget=forms.TextInput(attrs={**TYPED, "list": "names"}),
     )
     datastore = forms.ChoiceField(

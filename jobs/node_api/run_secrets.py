@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from clusters.models import Node
 from jobs.attempts.attempt_end import end_attempt
+from jobs.checkpoints.stores import source_folder, write_folder
 from jobs.data_orders.models import is_data_order_id
 from jobs.models import AttemptNode, Run
 from jobs.node_api.claims import NONCE, Refused
@@ -60,11 +61,15 @@ def _take(run: Run, user: User | None, names: set[str], node: Node) -> dict[str,
 
 
 def _data_secrets(part: AttemptNode) -> set[str]:
-    """Returns the names of the secrets with which the part's data is read, and its outputs written."""
-    attempt, outputs = part.attempt, output_order(part)
+    """Returns the names of the secrets with which the part's data is read, and its outputs and checkpoints
+    are written."""
+    attempt = part.attempt
     items = (*attempt.downloads.values(), *attempt.references.values())
     names = {download.secret for download in map(DataDownload.from_json, items) if download.secret_key}
-    return names | ({outputs.secret} if outputs and outputs.secret_key else set())
+    folders = [output_order(part), write_folder(attempt)]
+    if attempt.restores is not None:
+        folders.append(source_folder(attempt.restores))
+    return names | {folder.secret for folder in folders if folder and folder.secret_key}
 
 
 def masked_texts(values: Mapping[str, str]) -> list[str]:

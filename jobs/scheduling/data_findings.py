@@ -8,9 +8,10 @@ from datetime import UTC, timedelta
 from django.utils import timezone
 
 from datastores.run_inputs import InputPlaces, look_up
+from jobs.checkpoints.stores import find_checkpoint_store
 from jobs.stored_outputs.folders import find_output_store
 from trainhub_launch.data.store_signing import find_signing_problem
-from trainhub_launch.data.stores import AZURE_BLOB, SignIn, Store, may_write, sas_end
+from trainhub_launch.data.stores import AZURE_BLOB, SignIn, Store, may_delete, may_write, sas_end
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
 from trainhub_launch.machine import OWN_ACCOUNTS
@@ -24,6 +25,7 @@ from workspaces.secrets.errors import SecretsUnavailable
 # A run may wait and prepare for long.
 SOON = timedelta(days=1)
 READ_RIGHTS, WRITE_RIGHTS, SIGN_RIGHTS = "read and list", "read, list, create and write", "sign addresses"
+REMOVE_RIGHTS = "read, list, create, write and delete"
 # From here on, and with less than so many bytes on average, files take far longer than their bytes.
 MANY_FILES, SMALL_BYTES = 100_000, 1_000_000
 # From here on each node gets a quarter of what a file server sends, or less. The network of a usual one is as
@@ -40,7 +42,7 @@ def data_findings(spec: RunSpec, workspace: Workspace, nodes: Sequence[FreeNode]
         yield from _secret(f"inputs.{name}", download.store, download.secret, workspace, READ_RIGHTS)
     for name, item in places.references.items():
         yield from _secret(f"inputs.{name}", item.store, item.secret, workspace, SIGN_RIGHTS)
-    yield from _outputs(spec, workspace)
+    yield from _written(spec, workspace)
     yield from _small_files(places)
     yield from _one_server(places, spec.node_count)
     paths = {**places.paths, **{name: str(mount) for name, mount in places.mounts.items()}}
@@ -55,14 +57,19 @@ def data_findings(spec: RunSpec, workspace: Workspace, nodes: Sequence[FreeNode]
         )
 
 
-def _outputs(spec: RunSpec, workspace: Workspace) -> Iterator[Finding]:
-    try:
-        datastore = find_output_store(spec, workspace)
-    except SpecError as error:
-        yield Finding("error", error.field, error.message)
-        return
-    if datastore is not None and not datastore.is_folder:
-        yield from _secret("outputs.datastore", datastore.store, datastore.secret, workspace, WRITE_RIGHTS)
+def _written(spec: RunSpec, workspace: Workspace) -> Iterator[Finding]:
+    """About the datastores into which outputs and checkpoints go."""
+    for find, field, rights in (
+        (find_output_store, "outputs.datastore", WRITE_RIGHTS),
+        (find_checkpoint_store, "checkpoint.datastore", REMOVE_RIGHTS),
+    ):
+        try:
+            datastore = find(spec, workspace)
+        except SpecError as error:
+            yield Finding("error", error.field, error.message)
+            continue
+        if datastore is not None and not datastore.is_folder:
+            yield from _secret(field, datastore.store, datastore.secret, workspace, rights)
 
 
 def _secret(field: str, used: Store, name: str, workspace: Workspace, rights: str) -> Iterator[Finding]:
@@ -123,8 +130,15 @@ def _one_server(places: InputPlaces, node_count: int) -> Iterator[Finding]:
 def _about_signature(field: str, name: str, value: str, rights: str) -> Iterator[Finding]:
     """A shared access signature says when it ends, and what it permits."""
     remedy = f"make a new one with the rights to {rights}, and store it as the secret {name}"
-    if rights == WRITE_RIGHTS and not may_write(value):
+    if rights in (WRITE_RIGHTS, REMOVE_RIGHTS) and not may_write(value):
         yield Finding("error", field, f"the shared access signature in {name} may not write; {remedy}")
+    elif rights == REMOVE_RIGHTS and not may_delete(value):
+        yield Finding(
+            "warning",
+            field,
+            f"the shared access signature in {name} may not delete, so checkpoints that are not kept any "
+            f"more stay there; {remedy}",
+        )
     moment = sas_end(value)
     if moment is None:
         return

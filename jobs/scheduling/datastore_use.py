@@ -12,7 +12,8 @@ def find_use(datastore: Datastore) -> str:
     none."""
     runs = Run.objects.not_deleted().filter(workspace=datastore.workspace, kind=RunKind.JOB)
     for number, spec in runs.exclude(state__in=FINAL).order_by("number").values_list("number", "spec"):
-        used = [*spec.get("inputs", {}).values(), spec.get("outputs", {})] if isinstance(spec, dict) else []
+        parts = (spec.get("outputs", {}), spec.get("checkpoint", {})) if isinstance(spec, dict) else ()
+        used = [*spec.get("inputs", {}).values(), *parts] if parts else []
         if any(place.get("datastore") == datastore.name for place in used):
             return f"run {number}"
     return ""

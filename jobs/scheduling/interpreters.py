@@ -15,6 +15,7 @@ from trainhub_launch.machine import Interpreter
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.scheduler.capacity import FreeNode
 from trainhub_launch.scheduler.placement import Placement, Refusal
+from trainhub_launch.scheduler.whole_nodes import with_all_gpus
 from trainhub_launch.spec import RunSpec
 from workspaces.models import Workspace
 
@@ -25,7 +26,7 @@ def nodes_python(spec: RunSpec, nodes: tuple[FreeNode, ...], workspace: Workspac
     python = PythonLookup().python_of(with_version(spec, workspace).environment, workspace.pk)
     if not python:
         return ""
-    needs = replace(demand(spec), python=python)
+    needs = with_all_gpus(replace(demand(spec), python=python), nodes)
     able = sum(node.can_ever(needs) and node.has_python(needs) for node in nodes)
     return python if able >= needs.nodes else ""
 

@@ -17,6 +17,7 @@ from jobs.lineage.dataset_uses import data_capabilities
 from jobs.models import Run
 from jobs.scheduling.data_needs import DataNeeds
 from jobs.scheduling.environment_needs import EnvironmentNeeds
+from jobs.scheduling.node_sizes import NodeSizes
 from jobs.states import RunKind, RunState
 from trainhub_launch.errors import SpecError
 from trainhub_launch.frameworks import demand
@@ -49,13 +50,13 @@ class QueueStanding:
 
 def with_demands(items: Sequence[tuple[Run, RunSpec]]) -> Iterator[QueuedRun]:
     """Yields the runs with what each needs of each node, and for how long. One query for all, one if any
-    reads a dataset, one for each environment that has its own Python, and three for each dataset's
-    version."""
+    reads a dataset, one for each environment that has its own Python, three for each dataset's version, and
+    those of a cluster's offers if any takes all GPUs of its nodes."""
     environments, pythons = EnvironmentNeeds([run for run, _ in items]), PythonLookup()
     needs_of_hub = data_capabilities(
         [run.pk for run, spec in items if any(item.dataset for item in spec.inputs.values())]
     )
-    data = DataNeeds()
+    data, node_sizes = DataNeeds(), NodeSizes()
     for run, spec in items:
         needs = dataclasses.replace(
             demand(spec),
@@ -69,6 +70,7 @@ def with_demands(items: Sequence[tuple[Run, RunSpec]]) -> Iterator[QueuedRun]:
             # The workspace may have to be read.
             data=data.lists_of(spec, run.workspace) if spec.inputs else frozenset(),
         )
+        needs = node_sizes.with_gpus(needs, spec.resources.cluster)
         yield QueuedRun(run, spec, needs)
 
 

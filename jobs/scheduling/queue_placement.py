@@ -14,7 +14,7 @@ from clusters.models import Cluster, Node
 from datastores.run_inputs import input_places
 from jobs import lifecycle
 from jobs.attempts.quarantine import quarantined_leases
-from jobs.checkpoints import restoring
+from jobs.checkpoints import origins, restoring, stores
 from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.quotas.quota_check import QuotaBook, lock_quotas
 from jobs.scheduling import preemption, queue_order, scaling_messages
@@ -131,8 +131,7 @@ class ClusterQueuePlacement:
             else:
                 _record_why(turn.run, unready.sentence)
             return
-        unsaved = restoring.unsaved_sentence(turn.run)
-        if unsaved:
+        if unsaved := restoring.unsaved_sentence(turn.run) or origins.late_sentence(turn.run, turn.spec):
             _record_why(turn.run, unsaved)
             return
         own = self._reserved.get(turn.run.pk)
@@ -229,7 +228,9 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
         launch_plan = plan(spec, placement)
         # Kept with the attempt: all its nodes read the same, whatever becomes of the datastore.
         inputs = input_places(spec, run.workspace)
-        find_output_store(spec, run.workspace)
+        output_store = find_output_store(spec, run.workspace)
+        checkpoints_go = stores.attempt_columns(run, spec)
+        origins.copy_late(run, spec)
     except SpecError as error:
         # The attempt is not made, but the leases were just acquired in the same transaction.
         leases.release(run.pk, number)
@@ -242,9 +243,10 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
         # The token itself is not stored, and is computed again when a node claims.
         token_digest=digest(attempt_token(run.pk, number)),
         restores=restoring.newest(run),
+        **checkpoints_go,
         **inputs.to_columns(),
     )
-    add_output_folder(attempt, spec)
+    add_output_folder(attempt, output_store, spec)
     Run.objects.filter(pk=run.pk).update(attempt=number, claimed_at=None)
     nodes = Node.objects.in_bulk([node.name for node in placement.nodes], field_name="name")
     AttemptNode.objects.bulk_create(

@@ -72,6 +72,8 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
         | input_capabilities(spec, principal.workspace),
         DataNeeds().lists_of(spec, principal.workspace),
     )
+    # With the number of GPUs that all GPUs of a node are there.
+    spec = draft.spec
     paths, findings = _source(spec, principal)
     findings += _cluster(spec, cluster, principal)
     findings += _priority(spec, principal)

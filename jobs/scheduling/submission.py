@@ -11,7 +11,7 @@ from django.db import transaction
 from datastores.run_inputs import with_choices
 from environments.catalog import with_version
 from jobs import lifecycle, tags
-from jobs.checkpoints import restoring
+from jobs.checkpoints import origins, stores
 from jobs.errors import Conflict
 from jobs.lineage import dataset_uses
 from jobs.models import Experiment, Run, RunEvent, Snapshot
@@ -87,7 +87,7 @@ def submit_with_findings(
     if existing is not None:
         return Submission(existing, is_repeat=True)
     workspace = principal.workspace
-    request = with_choices(with_version(with_cluster(spec, principal), workspace), workspace)
+    request = _with_what_is_open(spec, principal)
     # Outside the transaction: it copies files, and asks a git server. Should the rest fail, the snapshot is
     # collected as unused.
     spec = _fetch_source(request, principal)
@@ -95,7 +95,7 @@ def submit_with_findings(
     if reviewed.errors:
         raise SubmitRefused(reviewed.findings)
     frozen = _freeze_source(spec, principal)
-    resumed = restoring.source_of(spec, principal.workspace)
+    resumed = origins.source_of(spec, principal.workspace)
     with transaction.atomic():
         # The lock keeps numbers without gaps, and makes a second request with the same key find the first
         # run.
@@ -112,8 +112,16 @@ def submit_with_findings(
             raise SubmitRefused((Finding("error", full.field, full.sentence),))
         run = _create(workspace, frozen, reviewed, principal, key=idempotency_key, cloned_from=cloned_from)
         if resumed is not None:
-            restoring.copy_to(run, resumed)
+            origins.copy_to(run, resumed)
     return Submission(run, reviewed.findings)
+
+
+def _with_what_is_open(spec: RunSpec, principal: Principal) -> RunSpec:
+    """Returns the spec with what the hub decides when a run is submitted: the cluster, versions, how inputs
+    reach the script, and where the checkpoints go."""
+    workspace = principal.workspace
+    spec = stores.with_origins_store(with_cluster(spec, principal), workspace)
+    return with_choices(with_version(spec, workspace), workspace)
 
 
 def clone_spec(run: Run) -> RunSpec:

@@ -1,4 +1,4 @@
-"""The files of a source folder to ignore, by the first of three ignore files in the syntax of .gitignore."""
+"""The files of a source folder to ignore, by the first of four ignore files in the syntax of .gitignore."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathspec import GitIgnoreSpec
 
 from jobs.sources.source_files import SnapshotError
 
-IGNORE_FILES = (".trainhubignore", ".amlignore", ".gitignore")
+IGNORE_FILES = (".trainhubignore", ".amlignore", ".detignore", ".gitignore")
 ALWAYS = (".git/", "__pycache__/", "*.pyc", ".ipynb_checkpoints/", "__MACOSX/", ".DS_Store")
 MAX_BYTES = 1024 * 1024
 STARS = re.compile(r"\*+")

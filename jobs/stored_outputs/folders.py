@@ -5,7 +5,7 @@ from __future__ import annotations
 from datastores.models import Datastore
 from datastores.run_inputs import missing_datastore
 from jobs.models import Attempt, AttemptNode, OutputFolder
-from trainhub_launch.data.outputs import OutputOrder
+from trainhub_launch.data.outputs import StoreFolder
 from trainhub_launch.data.stores import OUTPUT_KINDS, SignIn, folder_store
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import RunSpec
@@ -17,19 +17,24 @@ def find_output_store(spec: RunSpec, workspace: Workspace) -> Datastore | None:
     query, or none."""
     if spec.outputs is None:
         return None
-    name = spec.outputs.datastore
+    return find_writable_store(spec.outputs.datastore, "outputs.datastore", workspace)
+
+
+def find_writable_store(name: str, field: str, workspace: Workspace) -> Datastore:
+    """Returns the datastore of this name, into which runs can write. Raises SpecError for the `field`."""
     datastore = Datastore.objects.filter(workspace=workspace, name=name).first()
     if datastore is None:
-        raise SpecError("outputs.datastore", missing_datastore(name, workspace))
+        raise SpecError(field, missing_datastore(name, workspace))
     if datastore.kind not in OUTPUT_KINDS:
         raise SpecError(
-            "outputs.datastore",
-            f"{datastore} is of the kind {datastore.kind}, into which runs cannot write; name one of the "
-            f"kinds {', '.join(OUTPUT_KINDS)}, or leave outputs out, so that the hub keeps them",
+            field,
+            f"{datastore} is of the kind {datastore.kind}, but only those of the kinds "
+            f"{', '.join(OUTPUT_KINDS)} take outputs and checkpoints; name one of these, or leave this "
+            "out, so that the hub keeps them",
         )
     if not datastore.is_folder and datastore.sign_in == SignIn.NONE:
         raise SpecError(
-            "outputs.datastore",
+            field,
             f"{datastore} has no credentials, without which nothing can be written; give it a secret that "
             "may write, or name another datastore",
         )
@@ -42,9 +47,8 @@ def list_output_stores(workspace: Workspace) -> list[str]:
     return [row.name for row in rows if row.is_folder or row.sign_in != SignIn.NONE]
 
 
-def add_output_folder(attempt: Attempt, spec: RunSpec) -> None:
-    """Decides where the outputs of a new attempt go. Raises SpecError."""
-    datastore = find_output_store(spec, attempt.run.workspace)
+def add_output_folder(attempt: Attempt, datastore: Datastore | None, spec: RunSpec) -> None:
+    """Has the outputs of a new attempt go to a folder of its own in the datastore, if there is one."""
     if datastore is None or spec.outputs is None:
         return
     # No other run or attempt ever writes there, so that nothing is replaced.
@@ -59,14 +63,18 @@ def add_output_folder(attempt: Attempt, spec: RunSpec) -> None:
     )
 
 
-def output_order(part: AttemptNode) -> OutputOrder | None:
+def output_order(part: AttemptNode) -> StoreFolder | None:
     """Returns where a node writes the outputs of its part; None = to the hub."""
     folder = find_output_folder(part)
     if folder is None or folder.datastore is None:
         return None
-    datastore = folder.datastore
+    return folder_in(folder.datastore, f"{folder.path}/{key_prefix(part)}".rstrip("/"))
+
+
+def folder_in(datastore: Datastore, path: str) -> StoreFolder:
+    """Returns a folder of the datastore as nodes use it. `path`: the whole path in its store."""
     store = folder_store(datastore.path) if datastore.is_folder else datastore.store
-    return OutputOrder(store, f"{folder.path}/{key_prefix(part)}".rstrip("/"), datastore.secret)
+    return StoreFolder(store, path, datastore.secret)
 
 
 def find_output_folder(part: AttemptNode) -> OutputFolder | None:

@@ -18,9 +18,10 @@ class NoFolder(Exception):
     """The attempt writes its outputs into no datastore. The message is a sentence."""
 
 
-def record_stored(part: AttemptNode, files: Sequence[OutputFile]) -> None:
+def record_stored(part: AttemptNode, files: Sequence[OutputFile], removed: Sequence[str] = ()) -> None:
     """Records the files, each of which lies under its path in the node's folder; an earlier file of the path
-    is replaced. One whose path cannot be stored is left out, with a warning on the run.
+    is replaced. One whose path cannot be stored is left out, with a warning on the run. Forgets those of the
+    node's files whose paths are in `removed`.
 
     If nodes have different files with the same path, that of the node with the lowest rank gets it, in
     whatever order they report. Raises NoFolder."""
@@ -37,6 +38,8 @@ def record_stored(part: AttemptNode, files: Sequence[OutputFile]) -> None:
                 warnings.append(f"{paths.display_path(file.path)} is not among the outputs: {wrong}.")
             else:
                 _record(folder, part, file)
+        keys = [f"{key_prefix(part)}{path}" for path in removed]
+        folder.files.filter(node_rank=part.node_rank, key__in=keys).delete()
         attempt_warnings.add(part.attempt, warnings, actor=f"node {part.node.name}")
 
 

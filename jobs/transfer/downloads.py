@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -19,11 +21,12 @@ from jobs.models import Artifact, AttemptNode, DataOrder, Run, Snapshot, StoredO
 from jobs.node_api.auth import require_node_or_person
 from jobs.node_orders.work_order import ORDER_ATTEMPT
 from jobs.stored_outputs.download import stored_output_response
+from jobs.transfer.log_waits import MAX_WAIT_S, LogPosition, wait_for_bytes
 from trainhub_launch.log_names import ENVIRONMENT_LOG, PREPARATION_LOG
 from workspaces.access import Principal
 from workspaces.http.auth import require_person
 from workspaces.http.problems import Problem, not_found, problem_responses
-from workspaces.http.requests import query_integer
+from workspaces.http.requests import query_integer, query_number
 from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs
 from workspaces.stored_files.conditional_response import PRIVATE
@@ -74,35 +77,44 @@ async def snapshot(request: Request) -> Response:
 
 @problem_responses
 async def log(request: Request) -> Response:
-    """Serves the raw bytes of a log, starting at `offset`. With `download=1`, the whole log as a file."""
-    who = await require_person(request)
-    attempt = query_integer(request, "attempt", 0, maximum=2**31)
-    run, number = await in_thread(_run_and_attempt, who, request.path_params["run"], attempt)
-    return await _serve_log(request, run, number, request.path_params["name"])
+    """Serves the raw bytes of a log, starting at `offset`. With `wait_s`, the answer waits for them. With
+    `download=1`, the whole log as a file."""
+    return await _serve_log(request, request.path_params["name"], partial(_run_and_attempt, request))
 
 
 @problem_responses
 async def build_log(request: Request) -> Response:
     """Serves the log of a build in the same way."""
-    who = await require_person(request)
-    build = await in_thread(_build, who, request.path_params["build"])
-    return await _serve_log(request, build, BUILD_ATTEMPT, ENVIRONMENT_LOG)
+    build = request.path_params["build"]
+    return await _serve_log(request, ENVIRONMENT_LOG, partial(_build, build))
 
 
 @problem_responses
 async def data_order_log(request: Request) -> Response:
     """Serves the log of a node that tests a datastore, or lists its files, in the same way."""
+    order = request.path_params["order"]
+    return await _serve_log(request, PREPARATION_LOG, partial(_data_order, order))
+
+
+async def _serve_log(request: Request, name: str, find: Callable[[Principal], tuple[str, int]]) -> Response:
+    """`find` returns the run and the attempt of the log; it raises Problem if the person may not read it."""
+
+    async def locate() -> tuple[str, int]:
+        return await in_thread(find, await require_person(request))
+
     who = await require_person(request)
-    order = await in_thread(_data_order, who, request.path_params["order"])
-    return await _serve_log(request, order, ORDER_ATTEMPT, PREPARATION_LOG)
-
-
-async def _serve_log(request: Request, run: str, attempt: int, name: str) -> Response:
+    run, attempt = await in_thread(find, who)
     if request.query_params.get("download") == "1":
         return await in_thread(_log_file, run, attempt, name)
     offset = query_integer(request, "offset", 0)
     limit = min(query_integer(request, "limit", DEFAULT_RANGE_BYTES), MAX_RANGE_BYTES)
+    wait_s = query_number(request, "wait_s", 0, maximum=MAX_WAIT_S)
     piece = await in_thread(_read_log, LogRange(run, attempt, name, offset, limit))
+    if wait_s and piece.size <= offset and not piece.complete:
+        position = LogPosition(run, attempt, name, offset)
+        if await wait_for_bytes(request, who, position, locate, wait_s):
+            run, attempt = await locate()
+            piece = await in_thread(_read_log, LogRange(run, attempt, name, offset, limit))
     headers = {
         "X-Log-Size": str(piece.size),
         "X-Log-Complete": "true" if piece.complete else "false",
@@ -150,24 +162,25 @@ def _run(who: Principal, run_id: str) -> Run:
     return run
 
 
-def _run_and_attempt(who: Principal, run_id: str, attempt: int) -> tuple[str, int]:
+def _run_and_attempt(request: Request, who: Principal) -> tuple[str, int]:
     """Returns the run's id and the attempt, by default the latest."""
-    run = _run(who, run_id)
+    attempt = query_integer(request, "attempt", 0, maximum=2**31)
+    run = _run(who, request.path_params["run"])
     return run.pk, attempt or run.attempt
 
 
-def _build(who: Principal, build_id: str) -> str:
+def _build(build_id: str, who: Principal) -> tuple[str, int]:
     builds = EnvironmentBuild.visible_to(who.workspace).filter(pk=build_id)
     if not is_build_id(build_id) or not builds.exists():
         raise not_found("No such build in this workspace.")
-    return build_id
+    return build_id, BUILD_ATTEMPT
 
 
-def _data_order(who: Principal, order_id: str) -> str:
+def _data_order(order_id: str, who: Principal) -> tuple[str, int]:
     orders = DataOrder.objects.filter(pk=order_id, datastore__workspace=who.workspace)
     if not is_data_order_id(order_id) or not orders.exists():
         raise not_found("No such order in this workspace.")
-    return order_id
+    return order_id, ORDER_ATTEMPT
 
 
 def _read_log(requested: LogRange) -> LogPiece:

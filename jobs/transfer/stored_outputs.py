@@ -12,6 +12,7 @@ from starlette.responses import Response
 from jobs.node_api.auth import require_node
 from jobs.stored_outputs import recording
 from jobs.transfer.claimed_parts import claimed_part
+from trainhub_launch.data.outputs import MOST_NOTED
 from trainhub_launch.report import OutputFile
 from workspaces.http.problems import Problem, problem_responses
 from workspaces.http.requests import read_body
@@ -19,7 +20,6 @@ from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs
 
 ADDRESS = "/api/v1/node/stored-outputs/{run:str}/{attempt:int}/"
-MAX_FILES = 500
 # So many with long paths.
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_SIZE = 2**62
@@ -27,18 +27,21 @@ MAX_SIZE = 2**62
 
 @problem_responses
 async def note_stored(request: Request) -> Response:
-    """POST: records files {"path", "size", "sha256"} that lie in the datastore of the attempt's outputs."""
+    """POST: records `files` {"path", "size", "sha256"} that lie in the datastore of the attempt's outputs,
+    and forgets the paths `removed`."""
     node = await require_node(request)
     part = await in_thread(claimed_part, node, request.path_params)
     data = await read_body(request, MAX_BODY_BYTES)
     try:
-        files = _files(json.loads(data))
+        body = json.loads(data)
+        # Earlier agents name no removed ones.
+        files, removed = _files(body), _paths(body.get("removed", []))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Problem(
             HTTPStatus.BAD_REQUEST, "Not a list of outputs", f"The body is wrong: {error!r:.200}"
         ) from error
     try:
-        await in_thread(recording.record_stored, part, files)
+        await in_thread(recording.record_stored, part, files, removed)
     except recording.NoFolder as refusal:
         raise Problem(HTTPStatus.CONFLICT, "Refused", str(refusal)) from refusal
     return Response(status_code=HTTPStatus.NO_CONTENT)
@@ -46,9 +49,15 @@ async def note_stored(request: Request) -> Response:
 
 def _files(body: Any) -> list[OutputFile]:
     files = body["files"]
-    if not isinstance(files, list) or len(files) > MAX_FILES:
-        raise ValueError(f"files must be a list of at most {MAX_FILES}")
+    if not isinstance(files, list) or len(files) > MOST_NOTED:
+        raise ValueError(f"files must be a list of at most {MOST_NOTED}")
     return [_file(item) for item in files]
+
+
+def _paths(items: Any) -> list[str]:
+    if not isinstance(items, list) or len(items) > MOST_NOTED or not all(type(path) is str for path in items):
+        raise ValueError(f"removed must be a list of at most {MOST_NOTED} texts")
+    return items
 
 
 def _file(item: Any) -> OutputFile:

@@ -13,9 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clusters.models import Node
-from jobs.models import Snapshot
 from jobs.node_api.auth import require_node_or_person
-from jobs.transfer import pieces, senders
+from jobs.transfer import pieces, senders, uploaded_blobs
 from jobs.transfer.pieces import Piece, offset_headers
 from workspaces.access import Principal
 from workspaces.http.problems import Problem, problem_responses
@@ -55,6 +54,7 @@ def sweep(now: float | None = None) -> int:
     """Deletes partial files that have not grown for `KEEP_UNFINISHED_S`; returns how many."""
     before = (time.time() if now is None else now) - resumable.KEEP_UNFINISHED_S
     senders.forget_settled()
+    uploaded_blobs.forget_uploaded(before)
     return resumable.remove_forgotten(_folder(), before)
 
 
@@ -79,21 +79,22 @@ def _progress(who: Node | Principal, sha256: str) -> dict[str, str]:
 def _is_visible_to(who: Node | Principal, sha256: str) -> bool:
     """Returns whether the caller may learn that the blob exists; knowing its hash is not enough.
 
-    A person may if their workspace has it; a node if, for every attempt it holds, it has sent the blob itself
-    or the workspace has it."""
+    A person may if they have sent it themselves or their workspace has it; a node if that is so for every
+    attempt it holds."""
     if not blobs.exists(sha256):
         return False
-    if isinstance(who, Node):
-        return senders.may_name(who, sha256)
-    return Snapshot.objects.filter(workspace=who.workspace, sha256=sha256).exists()
+    return senders.may_name(who, sha256) if isinstance(who, Node) else uploaded_blobs.may_name(who, sha256)
 
 
 def _write(who: Node | Principal, sha256: str, piece: Piece, data: bytes) -> dict[str, str]:
     part = resumable.Part(_part(who, sha256), sha256, piece.total)
     at = pieces.append_piece(part, piece, data).stored
     is_complete = at == piece.total
-    if is_complete and isinstance(who, Node):
-        senders.record_sent(who, sha256)
+    if is_complete:
+        if isinstance(who, Node):
+            senders.record_sent(who, sha256)
+        else:
+            uploaded_blobs.record_uploaded(who, sha256)
     return offset_headers(at, is_complete=is_complete)
 
 

@@ -27,6 +27,7 @@ def assemble(parts: Parts) -> RunSpec:
             memory=parts.resources.memory,
             cpus=parts.resources.cpus,
             disk=parts.resources.disk,
+            all_gpus=parts.resources.all_gpus,
         ),
         limits=parts.resources.limits,
         checkpoint=parts.resources.checkpoint,
@@ -61,6 +62,7 @@ def take_apart(spec: RunSpec) -> Parts:
             spec.resources.disk,
             spec.checkpoint,
             spec.outputs,
+            spec.resources.all_gpus,
         ),
         environment=EnvironmentPart(
             spec.environment, spec.environment_variables, spec.experiment, spec.display_name, spec.tags

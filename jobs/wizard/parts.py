@@ -32,7 +32,7 @@ class DistributionPart:
 
 @dataclass(frozen=True)
 class ResourcesPart:
-    """Where the run goes. `cluster` "": the default cluster."""
+    """Where the run goes. `cluster` "": the default cluster. `all_gpus`: in place of a number of GPUs."""
 
     cluster: str = ""
     gpus_per_node: int = 0
@@ -43,6 +43,7 @@ class ResourcesPart:
     disk: int | None = None
     checkpoint: Checkpoints = field(default_factory=Checkpoints)
     outputs: OutputPlace | None = None
+    all_gpus: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,18 @@ from django import forms
 
 from jobs.wizard.forms import Raw, StepForm, whole_number
 from jobs.wizard.parts import ResourcesPart
-from jobs.wizard.text_values import read_span, write_span
+from jobs.wizard.text_values import read_span, write_size, write_span
 from trainhub_launch.data.outputs import LONGEST_PATH, OutputPlace
-from trainhub_launch.scheduler.sizes import bytes_text, parse_bytes
+from trainhub_launch.scheduler.sizes import parse_bytes
 from trainhub_launch.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY, Checkpoints, Limits
-from trainhub_launch.spec_reader import LEAST_CPUS, MOST_CHECKPOINTS, MOST_CPUS, MOST_PATH_LENGTH, RUN_ID
+from trainhub_launch.spec_reader import (
+    LEAST_CPUS,
+    MOST_CHECKPOINTS,
+    MOST_CPUS,
+    MOST_GPUS,
+    MOST_PATH_LENGTH,
+    RUN_ID,
+)
 
 LONGEST_S = 366 * 86400
 
@@ -31,6 +38,8 @@ class ResourcesForm(StepForm[ResourcesPart]):
             "resume_from",
             "output_store",
             "output_path",
+            "checkpoint_store",
+            "checkpoint_store_path",
         }
     )
 
@@ -39,8 +48,13 @@ class ResourcesForm(StepForm[ResourcesPart]):
     gpus_per_node = whole_number(
         "GPUs per node",
         least=0,
-        most=64,
+        most=MOST_GPUS,
         help_text="0 for a run on CPUs. Each process gets GPUs of its own if there are enough.",
+    )
+    all_gpus = forms.BooleanField(
+        label="All GPUs of each node",
+        required=False,
+        help_text="In place of a number. The run waits for nodes of which all GPUs are free and work.",
     )
     timeout = forms.CharField(
         label="Time limit",
@@ -77,7 +91,6 @@ class ResourcesForm(StepForm[ResourcesPart]):
             "requires the role owner in the workspace."
         ),
     )
-
     memory = forms.CharField(
         label="Memory per node",
         required=False,
@@ -92,7 +105,6 @@ class ResourcesForm(StepForm[ResourcesPart]):
         max_value=MOST_CPUS,
         help_text="The run gets that many and cannot use more. Blank means no limit.",
     )
-
     disk = forms.CharField(
         label="Disk per node",
         required=False,
@@ -109,7 +121,7 @@ class ResourcesForm(StepForm[ResourcesPart]):
         least=1,
         most=MOST_CHECKPOINTS,
         required=False,
-        help_text="How many of the newest complete checkpoints the hub keeps.",
+        help_text="How many of the newest complete checkpoints of the run stay.",
     )
     checkpoint_path = forms.CharField(
         label="Folder of checkpoints",
@@ -132,7 +144,31 @@ class ResourcesForm(StepForm[ResourcesPart]):
         widget=forms.TextInput(attrs={"placeholder": "none", "autocomplete": "off", "spellcheck": "false"}),
     )
 
-    output_store = forms.CharField(label="Outputs go to", required=False, max_length=100)
+    checkpoint_store = forms.CharField(
+        label="Checkpoints go to",
+        required=False,
+        max_length=100,
+        help_text="A datastore that runs can write into, for checkpoints that are too large for the hub.",
+    )
+    checkpoint_store_path = forms.CharField(
+        label="Folder of the checkpoints there",
+        required=False,
+        max_length=LONGEST_PATH,
+        help_text=(
+            "In the datastore that the checkpoints go to. Each run has a folder of its own below it. Blank "
+            "means directly in the datastore."
+        ),
+        widget=forms.TextInput(attrs={"placeholder": "none", "autocomplete": "off", "spellcheck": "false"}),
+    )
+    output_store = forms.CharField(
+        label="Outputs go to",
+        required=False,
+        max_length=100,
+        help_text=(
+            "A datastore that runs can write into. It gets what the script leaves in outputs/, and the hub "
+            "lists it."
+        ),
+    )
     output_path = forms.CharField(
         label="Folder of the outputs",
         required=False,
@@ -143,6 +179,12 @@ class ResourcesForm(StepForm[ResourcesPart]):
         ),
         widget=forms.TextInput(attrs={"placeholder": "none", "autocomplete": "off", "spellcheck": "false"}),
     )
+
+    def clean(self) -> None:
+        # The number does not count then, and may even be blank.
+        if self.cleaned_data.get("all_gpus"):
+            self.errors.pop("gpus_per_node", None)
+            self.cleaned_data["gpus_per_node"] = 0
 
     def clean_resume_from(self) -> tuple[str, int | None]:
         run, sign, number = self.cleaned_data["resume_from"].strip().partition("#")
@@ -187,6 +229,8 @@ class ResourcesForm(StepForm[ResourcesPart]):
             data["checkpoint_path"].strip() or default.path,
             resume_from,
             number,
+            data["checkpoint_store"].strip(),
+            data["checkpoint_store_path"].strip().strip("/"),
         )
         return ResourcesPart(
             data["cluster"],
@@ -198,6 +242,7 @@ class ResourcesForm(StepForm[ResourcesPart]):
             data["disk"],
             checkpoint,
             self._outputs(),
+            data["all_gpus"],
         )
 
     def _outputs(self) -> OutputPlace | None:
@@ -210,16 +255,19 @@ class ResourcesForm(StepForm[ResourcesPart]):
         return {
             "cluster": [part.cluster],
             "gpus_per_node": [str(part.gpus_per_node)],
+            **({"all_gpus": ["on"]} if part.all_gpus else {}),
             "timeout": [write_span(part.limits.timeout_s)],
             "grace_s": [str(part.limits.grace_s)],
             "retries": [str(part.limits.retries)],
             "priority": [str(part.priority)],
-            "memory": [_size_text(part.memory)],
+            "memory": [write_size(part.memory)],
             "cpus": ["" if part.cpus is None else f"{part.cpus:g}"],
-            "disk": [_size_text(part.disk)],
+            "disk": [write_size(part.disk)],
             "keep_checkpoints": [str(part.checkpoint.keep)],
             "checkpoint_path": [part.checkpoint.path],
             "resume_from": [_resume_text(part.checkpoint)],
+            "checkpoint_store": [part.checkpoint.datastore],
+            "checkpoint_store_path": [part.checkpoint.datastore_path],
             "output_store": [part.outputs.datastore if part.outputs else ""],
             "output_path": [part.outputs.path if part.outputs else ""],
         }
@@ -239,6 +287,8 @@ class ResourcesForm(StepForm[ResourcesPart]):
             "checkpoint": "resume_from",
             "checkpoint.keep": "keep_checkpoints",
             "checkpoint.path": "checkpoint_path",
+            "checkpoint.datastore": "checkpoint_store",
+            "checkpoint.datastore_path": "checkpoint_store_path",
             "outputs": "output_store",
             "outputs.path": "output_path",
         }
@@ -247,11 +297,3 @@ class ResourcesForm(StepForm[ResourcesPart]):
 def _resume_text(checkpoint: Checkpoints) -> str:
     number = "" if checkpoint.number is None else f"#{checkpoint.number}"
     return f"{checkpoint.resume_from}{number}"
-
-
-def _size_text(size: int | None) -> str:
-    """Returns a text that reads as exactly `size`."""
-    if size is None:
-        return ""
-    text = bytes_text(size)
-    return text if parse_bytes(text) == size else str(size)

@@ -1,9 +1,11 @@
-"""Converts typed text to argument lists and time spans, and back. Pure."""
+"""Converts typed text to argument lists, time spans and sizes, and back. Pure."""
 
 from __future__ import annotations
 
 import re
 import shlex
+
+from trainhub_launch.scheduler.sizes import bytes_text, parse_bytes
 
 SECONDS = {"d": 86400, "h": 3600, "m": 60, "min": 60, "s": 1}
 # `min` is before `m`, which would otherwise match the first letter of it.
@@ -72,3 +74,11 @@ def write_span(seconds: int | None) -> str:
         if count:
             words.append(f"{count}{unit}")
     return " ".join(words)
+
+
+def write_size(size: int | None) -> str:
+    """Returns a text that reads as exactly this number of bytes, "" for None."""
+    if size is None:
+        return ""
+    text = bytes_text(size)
+    return text if parse_bytes(text) == size else str(size)

@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 from rest_framework import serializers
 
+from registry.file_paths import MAX_FILES
 from registry.models import ModelFile, ModelVersion, ReferencedFile, RegisteredModel
 from registry.scanning.verdicts import entry, verdict
 
@@ -120,9 +121,17 @@ class ModelSerializer(serializers.Serializer[object]):
         return {alias.name: alias.version.number for alias in model.aliases.all()}
 
 
+class NamedFileSerializer(serializers.Serializer[object]):
+    path = serializers.CharField(max_length=1000, help_text="The path inside the version.")
+    sha256 = serializers.RegexField(
+        r"^[0-9a-f]{64}$",
+        help_text="The SHA-256 of the content, which was sent to /api/v1/uploads/SHA256 before.",
+    )
+
+
 class RegisterSerializer(serializers.Serializer[object]):
     """What to register: either a file or folder among a run's outputs and logged files (`run` and `path`), or
-    the address of a logged model or version (`source`)."""
+    the address of a logged model or version (`source`), or files that you have sent before (`files`)."""
 
     run = serializers.CharField(required=False, help_text="The id of the run; used with `path`.")
     path = serializers.CharField(
@@ -137,6 +146,12 @@ class RegisterSerializer(serializers.Serializer[object]):
             "Replaces `run` and `path`: runs:/ID/PATH, models:/m-ID, models:/NAME/VERSION or "
             "mlflow-artifacts:/…"
         ),
+    )
+    files = serializers.ListField(
+        child=NamedFileSerializer(),
+        required=False,
+        max_length=MAX_FILES,
+        help_text="Replaces `run` and `path`: files of your own, each sent to /api/v1/uploads/SHA256.",
     )
     description = serializers.CharField(required=False, allow_blank=True, default="")
     tags = serializers.DictField(child=serializers.CharField(allow_blank=True), required=False, default=dict)

@@ -19,6 +19,7 @@ from registry.certificates import keys
 from registry.errors import RegistryError
 from registry.lookup import models_of
 from registry.models import ModelVersion, RegisteredModel
+from registry.named_files import uploaded_origin
 from registry.registration import Origin, Words, add_version, outputs
 from registry.sources import SourceRequest, resolve
 from tracking.callers import Caller
@@ -110,8 +111,8 @@ class VersionList(_RegistryView):
 
     @extend_schema(request=serializers.RegisterSerializer, responses={201: VersionSerializer})
     def post(self, request: Request, name: str) -> Response:
-        """Register files that a run left or logged as the model's next version. A new name creates the
-        model."""
+        """Register files that a run left or logged, or that you have sent before, as the model's next
+        version. A new name creates the model."""
         who, fields = self.principal(request), self.validated(request, serializers.RegisterSerializer)
         words = Words(
             model_metadata.checked_description(fields["description"]),
@@ -121,6 +122,10 @@ class VersionList(_RegistryView):
         return Response(VersionSerializer(version).data, status=201)
 
     def _origin(self, who: Principal, fields: dict[str, Any]) -> Origin:
+        if "files" in fields:
+            if fields.keys() & {"run", "source"}:
+                raise RegistryError("files", "cannot stand beside run or source; give one of them")
+            return uploaded_origin(who, fields["files"])
         if "source" in fields:
             return resolve(
                 Caller(who.workspace, who.role, who.user),
@@ -128,7 +133,8 @@ class VersionList(_RegistryView):
             )
         if "run" not in fields:
             raise RegistryError(
-                "run", "is required: the id of the run that made it, with path; or give source instead"
+                "run",
+                "is required: the id of the run that made it, with path; or give source or files instead",
             )
         run = Run.objects.for_workspace(who.workspace).filter(pk=fields["run"]).first()
         if run is None:

@@ -3,19 +3,15 @@ bounded."""
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
-
 from python_multipart.exceptions import FormParserError, MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from registry.errors import RegistryError
+from registry.file_paths import FilePaths
 from registry.registration import File
-from tracking.artifacts import paths
-from tracking.mlflow.protocol.errors import MlflowError
 from workspaces.stored_files import blob_gc, blobs
 from workspaces.stored_files.blob_writer import BlobWriter
 
-MAX_FILES = 10_000
 MAX_FIELD_BYTES = 256 * 1024
 MAX_HEADER_BYTES = 16 * 1024
 
@@ -39,8 +35,7 @@ class FilesForm:
         # SHA-256 -> when it was stored, for blobs that this form has made: others stay when the form is
         # refused.
         self._new: dict[str, float] = {}
-        self._paths: set[str] = set()
-        self._folders: set[str] = set()
+        self._paths = FilePaths()
         self._header = b""
         self._value = b""
         self._disposition = b""
@@ -112,20 +107,7 @@ class FilesForm:
         if filename is None:
             self._field = name.decode(errors="replace"), bytearray()
             return
-        if len(self.files) >= MAX_FILES:
-            raise RegistryError("files", f"are more than {MAX_FILES}; pack some of them together")
-        path = _path(filename)
-        folders = [str(folder) for folder in PurePosixPath(path).parents if folder.name]
-        if path in self._paths:
-            raise RegistryError("files", f"{path!r} is there twice; rename one")
-        # No file system could hold both a file `a` and a file `a/b`.
-        if path in self._folders or not self._paths.isdisjoint(folders):
-            raise RegistryError(
-                "files", f"{path!r} and another need a file and a folder of one name; rename one"
-            )
-        self._paths.add(path)
-        self._folders.update(folders)
-        self._file = path, BlobWriter()
+        self._file = self._paths.add(_decoded(filename)), BlobWriter()
 
     def _data(self, data: bytes, start: int, end: int) -> None:
         if self._file is not None:
@@ -157,13 +139,11 @@ def _grown(header: bytes, more: bytes) -> bytes:
     return header + more
 
 
-def _path(filename: bytes) -> str:
+def _decoded(filename: bytes) -> str:
     try:
-        return paths.check_path(filename.decode())
+        return filename.decode()
     except UnicodeDecodeError as error:
         raise RegistryError("files", "a file's name is not UTF-8; rename it") from error
-    except MlflowError as error:
-        raise RegistryError("files", error.message) from error
 
 
 def _broken_off() -> RegistryError:

@@ -49,7 +49,7 @@ class Facts:
 @dataclass(frozen=True)
 class Work:
     """A kind of run: `processes` on each of `nodes`, with a GPU for each process. `arguments`: further ones
-    of the script."""
+    of the script. `all_gpus`: it asks for all GPUs of its nodes, which have one for each process."""
 
     name: str
     experiment: str
@@ -59,6 +59,7 @@ class Work:
     steps: int
     arguments: tuple[str, ...] = ()
     timeout_s: int = 600
+    all_gpus: bool = False
 
     def spec(self, snapshot: str) -> dict[str, object]:
         """Returns the RunSpec that the API takes."""
@@ -77,7 +78,10 @@ class Work:
             "script": "train.py",
             "arguments": [f"--steps={self.steps}", f"--slow-gpu={HOT_GPU}", *self.arguments],
             "distribution": each if ranks > 1 else None,
-            "resources": {"cluster": self.cluster, "gpus_per_node": self.processes},
+            "resources": {
+                "cluster": self.cluster,
+                "gpus_per_node": "all" if self.all_gpus else self.processes,
+            },
             "environment": {"name": "system", "version": ""},
             "environment_variables": {"OPENBLAS_NUM_THREADS": "1"},
             "limits": {"timeout_s": self.timeout_s},
@@ -91,7 +95,7 @@ LONG = Work("pre-training", "pre-training", H100S, 1, 4, 7000, ("--learning-rate
 KINDS = (
     Work("one rank goes silent", "classifier", H100S, 1, 4, 300, ("--hangs-at=60",), 240),
     Work("batch too large", "classifier", H100S, 1, 2, 120, ("--breaks-at=60",)),
-    Work("whole node", "classifier", H100S, 1, 8, 260, ("--learning-rate=0.01",)),
+    Work("whole node", "classifier", H100S, 1, 8, 260, ("--learning-rate=0.01",), all_gpus=True),
     Work("learning rate too high", "learning-rate", A100S, 1, 1, 180, ("--learning-rate=2",)),
     Work("classifier on 2 nodes", "classifier", H100S, 2, 4, 280),
     Work("fine-tune on 4 GPUs", "fine-tune", A100S, 1, 4, 260),

@@ -61,6 +61,8 @@ def page(runs: Runs, browser: Any, address: str) -> str:
     return text
 
 
+# tests/registry/exporting runs the script on models of all kinds.
+@pytest.mark.long
 @pytest.mark.browser
 def test_the_digits_model_becomes_a_version_that_gives_the_same(runs: Runs, browser: Any) -> None:
     training = Training("digits-single", {ALONE: ()}, "model.pt", {"arguments": QUICK})
@@ -79,6 +81,7 @@ def test_the_digits_model_becomes_a_version_that_gives_the_same(runs: Runs, brow
     assert "ONNX, compared with PyTorch" in page(runs, browser, "/models/digits-onnx/versions/2/")
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_a_model_that_cannot_be_exported_is_refused_with_the_reason(runs: Runs, browser: Any) -> None:
     source = {"type": "snapshot", "id": runs.snapshot(main_py=SAVE, net_py=NET)}

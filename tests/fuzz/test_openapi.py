@@ -23,7 +23,7 @@ from tests.hub import Hub
 MAX_CPU_S = 2.0
 MAX_GROWTH_BYTES = 64 * 2**20
 IS_LONG = os.environ.get("TRAINHUB_FUZZ_PROFILE") == "long"
-EXAMPLES = 150 if IS_LONG else 2
+EXAMPLES = 150 if IS_LONG else 1
 """Requests for each operation; every role sends each of them."""
 SKIPPED = ("/api/v1/nodes/", "/api/v1/clusters/")
 """Changing these as an operator would take away the node and the cluster that the other requests are

@@ -90,7 +90,7 @@ def interrupted_run(folder: Path, command: Sequence[str]) -> Iterator[Interrupte
 @pytest.mark.parametrize(
     ("workers", "number"),
     # SIGTERM: by make, below.
-    [("0", signal.SIGINT), ("1", signal.SIGKILL)],
+    [pytest.param("0", signal.SIGINT, marks=pytest.mark.long), ("1", signal.SIGKILL)],
 )
 def test_nothing_outlives_an_interrupted_run(tmp_path: Path, workers: str, number: signal.Signals) -> None:
     command = (*PYTEST, "-n", workers, "--basetemp", str(tmp_path / "base"), CASE)

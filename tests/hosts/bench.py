@@ -26,8 +26,14 @@ class Host(Machine):
     outside."""
 
     world: Scenario | None = None
-    # All hosts have one cache, so that each environment is built once.
+    # All hosts have one cache, so that each environment is built once. See `boot` for data.
     cache = str(CACHE / "node")
+
+    def boot(self) -> None:
+        super().boot()
+        # Machines with one folder of data would each take the other's use of it for a restart of their own.
+        data = f"{self.cache}/data"
+        self.run("sh", "-ec", f"mkdir -p {data} /tmp/own-data && mount --bind /tmp/own-data {data}")
 
     def show(self, world: Scenario) -> None:
         """What its GPUs tell from now on."""

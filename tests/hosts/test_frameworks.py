@@ -24,7 +24,13 @@ ELSEWHERE = {
     # tests/mlflow/test_frameworks.py trains it.
     "tf-keras-fit",
 }
-TRAININGS = [training for training in TWO_HOSTS if training.example not in ELSEWHERE]
+# These start as digits-torchrun or tf-multiworker do, or are trained by scheduling/test_checkpoints.py.
+LONG = {"digits-ddp", "lightning-digits", "transformers-tiny", "tf-parameter-server"}
+TRAININGS = [
+    pytest.param(training, marks=pytest.mark.long if training.example in LONG else ())
+    for training in TWO_HOSTS
+    if training.example not in ELSEWHERE
+]
 
 
 @pytest.mark.parametrize("training", TRAININGS, ids=lambda training: training.example)

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from websockets.sync.client import connect
 
 from tests.hosts.bench import CLUSTER, Host, Hosts
-from tests.hosts.worlds import GPUS, gpu_hosts, numbers, runs_on
+from tests.hosts.worlds import GPUS, WAITING, gpu_hosts, numbers, runs_on, until_all_gpus_are_there
 from tests.hub import eventually
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
@@ -121,6 +121,35 @@ def values_from_history(gpus: Hosts, host: Host) -> Values:
 def last(values: list[float | None]) -> float:
     """Of what is known."""
     return next(value for value in reversed(values) if value is not None)
+
+
+class TestAllGpusOfEachNode:
+    """First, as later tests hold GPUs to their end."""
+
+    def test_are_the_runs_and_the_next_one_waits_for_whole_nodes(self, gpus: Hosts) -> None:
+        until_all_gpus_are_there(gpus)
+        spec: dict[str, Any] = {
+            "distribution": {"type": "pytorch", "communication_backend": "gloo", "node_count": 2},
+            "resources": {"gpus_per_node": "all"},
+        }
+        shows = "import os; print('sees', os.environ['CUDA_VISIBLE_DEVICES'], flush=True)\n"
+        first = gpus.script(shows + WAITING, **spec)
+        gpus.runs.until(first, "Running")
+        for rank, host in enumerate(gpus.hosts):
+            assert host.world is not None
+            log = gpus.runs.says(first, b"here", f"70_driver_log_{rank}.txt")
+            visible = log.decode().partition("sees ")[2].splitlines()[0].split(",")
+            assert sorted(visible) == sorted(gpu.uuid for gpu in host.world.gpus)
+        assert gpus.runs.detail(first)["spec"]["resources"]["gpus_per_node"] == "all"
+        second = gpus.script(WAITING, **spec)
+        eventually(
+            lambda: "Waiting for 2 nodes with all 4 GPUs each" in gpus.runs.detail(second)["sentence"],
+            30,
+            "the second run says for what it waits",
+        )
+        gpus.runs.client.post(f"/api/v1/runs/{first}/cancel/").raise_for_status()
+        gpus.runs.until(second, "Running")
+        gpus.hub.cancel_all()
 
 
 class TestValues:

@@ -19,7 +19,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "mpi": {"type": "mpi", "process_count_per_node": 2, "node_count": 2},
 }
 # What is lost: the host with the head of the run, or the other one.
-LOST = (pytest.param("pytorch", 0, id="pytorch-head"), pytest.param("mpi", 1, id="mpi-other"))
+HEAD_OF_PYTORCH, OTHER_OF_MPI = ("pytorch", 0), ("mpi", 1)
+AGAIN = pytest.mark.long
 WAITING = """
 import os, time
 print("here", os.environ["RANK"], flush=True)
@@ -70,7 +71,7 @@ def next_run_starts(hosts: Hosts, kind: str) -> None:
     assert ended["state"] == "Completed", ended["sentence"]
 
 
-@pytest.mark.parametrize(("kind", "which"), LOST)
+@pytest.mark.parametrize(("kind", "which"), [HEAD_OF_PYTORCH, pytest.param(*OTHER_OF_MPI, marks=AGAIN)])
 class TestCut:
     def test_a_run_ends_with_the_reason_and_its_host_is_not_given_away_until_it_is_clean(
         self, hosts: Hosts, kind: str, which: int
@@ -98,7 +99,7 @@ class TestCut:
         next_run_starts(hosts, kind)
 
 
-@pytest.mark.parametrize(("kind", "which"), LOST)
+@pytest.mark.parametrize(("kind", "which"), [pytest.param(*HEAD_OF_PYTORCH, marks=AGAIN), OTHER_OF_MPI])
 class TestCrash:
     def test_a_host_that_comes_back_empty_says_so_and_is_used_again(
         self, hosts: Hosts, kind: str, which: int
@@ -118,7 +119,7 @@ class TestCrash:
         next_run_starts(hosts, kind)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [pytest.param("pytorch", marks=AGAIN), "mpi"])
 class TestOthers:
     def test_a_short_cut_ends_nothing(self, hosts: Hosts, kind: str) -> None:
         run = running(hosts, kind)

@@ -73,6 +73,8 @@ class TestGrowing:
         assert "grows to 3 nodes" in answer.text
 
 
+# tests/clusters/provisioning tries these, too, without hosts.
+@pytest.mark.long
 class TestBadProviders:
     def test_one_that_fails_is_named_and_the_run_starts_once_it_works(self, hosts: GrowingHosts) -> None:
         hosts.script_of("provision", "sys.exit('no quota left')")

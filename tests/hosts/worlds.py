@@ -49,12 +49,16 @@ def gpu_hosts(folder: Path, python: str) -> Iterator[Hosts]:
 def runs_on(gpus: Hosts) -> Iterator[list[str]]:
     """Two runs, each with two ranks and two GPUs on either host."""
     processes = {"type": "pytorch", "communication_backend": "gloo", "process_count": 4, "node_count": 2}
-    eventually(lambda: _devices(gpus) == 2 * GPUS, 40, "both hosts tell of their GPUs")
+    until_all_gpus_are_there(gpus)
     runs = [gpus.script(WAITING, distribution=processes, resources={"gpus_per_node": 2}) for _ in range(2)]
     for run in runs:
         gpus.runs.until(run, "Running")
     yield runs
     gpus.hub.cancel_all()
+
+
+def until_all_gpus_are_there(gpus: Hosts) -> None:
+    eventually(lambda: _devices(gpus) == 2 * GPUS, 40, "both hosts tell of their GPUs")
 
 
 def _devices(gpus: Hosts) -> int:

@@ -108,6 +108,8 @@ class CommonTasks:
         assert clicks.count == 2
 
 
+# The demo takes a minute to start, and tests/simulator/test_demo.py starts it as well.
+@pytest.mark.long
 class TestDemo(CommonTasks):
     @pytest.fixture
     def place(self, demo: Demo) -> Hub:

@@ -24,6 +24,7 @@ def trains(runs: Runs, name: str, logs: list[str]) -> None:
     assert any("model" in path for path in runs.outputs(run)), runs.outputs(run)
 
 
+@pytest.mark.long
 @pytest.mark.frameworks
 def test_two_pytorch_processes(runs: Runs) -> None:
     trains(runs, "digits-ddp", ["70_driver_log_0.txt", "70_driver_log_1.txt"])
@@ -35,6 +36,7 @@ def test_four_mpi_processes(runs: Runs) -> None:
     trains(runs, "mpi-digits", [f"70_driver_log_{rank}.txt" for rank in range(4)])
 
 
+@pytest.mark.long
 @pytest.mark.frameworks
 def test_good_ddp_runs_are_never_shown_as_failed(runs: Runs) -> None:
     """gloo aborts now and then at interpreter exit; runs without destroy_process_group would show it."""

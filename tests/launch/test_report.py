@@ -86,6 +86,23 @@ class TestReport:
         report = make_report(heartbeat=None, attempts=())
         assert Report.from_wire(as_lists(report.to_wire())) == report
 
+    def test_of_an_older_agent_lacks_later_fields(self) -> None:
+        wire = as_lists(make_report().to_wire())
+        for name in ("capabilities", "separation", "containers", "data_cache_bytes", "data_lists", "reads"):
+            del wire["heartbeat"][name]
+        del wire["attempts"][0]["changed_inputs"]
+        assert Report.from_wire(wire) == make_report()
+
+    @pytest.mark.parametrize(
+        ("part", "message"), [("heartbeat", "Heartbeat has no field "), ("attempts", "AttemptFact has no ")]
+    )
+    def test_of_a_newer_agent_says_what_to_upgrade(self, part: str, message: str) -> None:
+        wire = as_lists(make_report().to_wire())
+        (wire[part] if part == "heartbeat" else wire[part][0])["of_a_later_version" * 100] = 1
+        with pytest.raises(WireError, match=rf"^{message}.*newer; upgrade the hub first") as raised:
+            Report.from_wire(wire)
+        assert len(str(raised.value)) < 400
+
     @pytest.mark.parametrize(
         "wrong",
         [

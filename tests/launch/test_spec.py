@@ -63,6 +63,20 @@ def refusal(**changes: Any) -> SpecError:
     return raised.value
 
 
+class TestAllGpus:
+    def test_are_kept_as_they_were_written(self) -> None:
+        spec = read_spec({**MINIMAL, "resources": {"gpus_per_node": "all"}})
+        assert spec.resources == Resources(all_gpus=True)
+        assert spec.to_json()["resources"]["gpus_per_node"] == "all"
+        assert read_spec(spec.with_gpus(8).to_json()) == spec
+
+    @pytest.mark.parametrize("text", ["ALL", "8", "", "every"])
+    def test_no_other_text_is_read(self, text: str) -> None:
+        error = refusal(resources={"gpus_per_node": text})
+        assert error.field == "resources.gpus_per_node"
+        assert 'or "all" for all GPUs of each node' in error.message
+
+
 class TestRoundTrip:
     @given(specs)
     def test_a_spec_comes_back_from_its_json_unchanged(self, spec: RunSpec) -> None:

@@ -34,7 +34,8 @@ ENDING = """
 print()
 print(json.dumps(out))
 """
-SECONDS = 240
+# Libraries that take a few seconds to import take minutes on a busy machine.
+SECONDS = 600
 
 
 def run_client(
@@ -54,6 +55,8 @@ def run_client(
         "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
         "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
         "GIT_PYTHON_REFRESH": "quiet",
+        # For each logged model it imports everything again in processes of its own, to list the packages.
+        "MLFLOW_REQUIREMENTS_INFERENCE_TIMEOUT": "1",
         **variables,
     }
     file = folder / "client.py"

@@ -1,25 +1,17 @@
 from __future__ import annotations
 
-import subprocess
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
-from tests.hub import PROJECT, Hub
+from tests.hub import Hub
 from tests.mlflow.clients import run_client
 from tests.mlflow.raw import MlflowCaller, contributor_token, open_client
 from tracking.mlflow import run_cache
 from workspaces import process_caches
 
 ClientRunner = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture(scope="session")
-def mlflow_python() -> str:
-    """The interpreter of the cached environment with the MLflow client; built on first use."""
-    process = subprocess.run([PROJECT / ".ci" / "mlflow-env"], stdout=subprocess.PIPE, text=True, check=True)
-    return process.stdout.strip().splitlines()[-1]
 
 
 @pytest.fixture(scope="module")

@@ -114,6 +114,8 @@ def moved(result: Watched, key: str) -> bool:
     return any(0 < count < len(result.steps(key)) for count in result.grew)
 
 
+# What TestTorch and test_autolog.py try, in another framework.
+@pytest.mark.long
 class TestKeras:
     def test_logs_by_itself_and_to_tensorboard(self, hub: Hub, frameworks_python: str) -> None:
         result = example(hub, frameworks_python, "tf-keras-fit", "train/epoch_loss", "--epochs", "8")

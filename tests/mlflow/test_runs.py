@@ -50,6 +50,22 @@ class TestATag:
         await me.call("runs/delete-tag", {"run_id": inner, "key": PARENT})
         assert await parent_of(inner) is None
 
+    async def test_of_the_parent_makes_a_job_a_part_of_an_external_run(self, me: MlflowCaller) -> None:
+        job, _ = await job_with_token()
+        search = await me.run()
+        await me.call("runs/set-tag", {"run_id": job.pk, "key": PARENT, "value": search})
+        assert await parent_of(job.pk) == search
+        await me.call("runs/delete-tag", {"run_id": job.pk, "key": PARENT})
+        assert await parent_of(job.pk) is None
+
+    async def test_of_the_parent_makes_no_job_a_part_of_a_job(self, me: MlflowCaller) -> None:
+        job, _ = await job_with_token()
+        other = await Run.objects.acreate(
+            number=77, workspace_id=job.workspace_id, experiment_id=job.experiment_id, display_name="other"
+        )
+        await me.call("runs/set-tag", {"run_id": other.pk, "key": PARENT, "value": job.pk})
+        assert await parent_of(other.pk) is None
+
     async def test_of_the_parent_never_takes_a_run_from_its_job(self, me: MlflowCaller) -> None:
         run, token = await job_with_token()
         job = MlflowCaller(me.client, token)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,10 +17,14 @@ from tests.node.containers.docker import Docker, private_docker
 from tests.node.containers.rootless import RootlessPodman, private_rootless_podman
 from tests.node.hub import FakeHub
 from tests.node.processes import forget_rules
+from trainhub_launch.machine import Interpreter
 from trainhub_node import records
 from trainhub_node.agent import Agent
 from trainhub_node.attempts import crash_cleanup
 from trainhub_node.containers.engine import PODMAN
+from trainhub_node.machine import interpreters
+from trainhub_node.machine.interpreters import find_interpreters
+from trainhub_node.run_account import Account
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
 from trainhub_node.telemetry import heartbeat
@@ -35,6 +41,18 @@ def _place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     name = getattr(request, "param", place.NODE)
     if name != place.NODE:
         _use_engine(name, request, monkeypatch)
+
+
+@cache
+def _found_once(default: str, account: Account | None) -> tuple[Interpreter, ...]:
+    return find_interpreters(default, account)
+
+
+@pytest.fixture(autouse=True)
+def _interpreters_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each agent starts all Pythons of the machine, under the account of runs, to ask for their versions. For
+    that, the process of the tests has to be copied, which takes it a tenth of a second for each."""
+    monkeypatch.setattr(interpreters, "find_interpreters", _found_once)
 
 
 @pytest.fixture
@@ -97,10 +115,21 @@ def hub() -> Iterator[FakeHub]:
 
 
 @pytest.fixture
-def start_agent(hub: FakeHub, tmp_path: Path) -> Iterator[Callable[..., Agent]]:
-    """Starts an agent in this process; every one is closed at the end, and what it started is ended."""
+def reachable() -> Iterator[Path]:
+    """A folder for an agent that other accounts can reach, as pytest's own folders cannot be."""
+    folder = Path(tempfile.mkdtemp(prefix="trainhub-node-", dir="/var/lib"))
+    folder.chmod(0o711)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def start_agent(hub: FakeHub, tmp_path: Path, reachable: Path) -> Iterator[Callable[..., Agent]]:
+    """Starts an agent in this process; every one is closed at the end, and what it started is ended: before
+    the folders go, in which they write."""
     with ExitStack() as stack:
-        stack.callback(end_children, tmp_path)
+        for folder in (tmp_path, reachable):
+            stack.callback(end_children, folder)
 
         def start(options: NodeSettings | None = None) -> Agent:
             agent = Agent(options or settings(hub, tmp_path / "node"))

@@ -17,6 +17,7 @@ from typing import Any
 import msgpack
 
 from tests.node.checkpoints.at_hub import CheckpointsAtHub
+from tests.node.outputs.at_hub import StoredOutputsAtHub
 from trainhub_launch.machine import Heartbeat
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.report import Ack, AttemptFact, Report, StopOrder
@@ -26,10 +27,9 @@ TOKEN = "node-token-of-the-tests"
 Key = tuple[str, int]
 # How many times slower than usual this machine is: an emulated one (.ci/virtual-machine) sets it.
 SLOWNESS = float(os.environ.get("TRAINHUB_TEST_SLOWNESS", "1"))
-
-
 # In a variable of an order: the hub puts one of the ports there that the claim offers.
 OFFERED_PORT = "an offered port"
+DRIVER_LOG = "70_driver_log.txt"
 
 
 class FakeHub:
@@ -73,6 +73,7 @@ class FakeHub:
         self.buckets: list[Block] = []
         self.events: list[GpuEvent] = []
         self.checkpoints = CheckpointsAtHub()
+        self.stored_outputs = StoredOutputsAtHub()
         self.wanted: dict[Key, tuple[tuple[int, str], ...]] = {}
         self._server = _Server((address, 0), _Handler)
         self._server.hub = self
@@ -121,12 +122,10 @@ class FakeHub:
         self.wait(lambda: key in self.facts and phase in self.facts[key].phase_at, timeout_s)
         return self.facts[key]
 
-    def wait_log(
-        self, key: Key, text: bytes, name: str = "70_driver_log.txt", timeout_s: float = 20.0
-    ) -> None:
+    def wait_log(self, key: Key, text: bytes, name: str = DRIVER_LOG, timeout_s: float = 20.0) -> None:
         self.wait(lambda: text in self.logs[*key, name], timeout_s)
 
-    def log(self, key: Key, name: str = "70_driver_log.txt") -> bytes:
+    def log(self, key: Key, name: str = DRIVER_LOG) -> bytes:
         return bytes(self.logs[*key, name])
 
     def output(self, key: Key, path: str) -> bytes:
@@ -215,15 +214,15 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._body()
         if not self._welcome():
             return
+        handlers = {"/api/v1/node/claim/": self.hub.claim, "/api/v1/node/secrets/": self.hub.give_secrets}
         with self.hub.changed:
-            if self.path == "/api/v1/node/claim/":
-                status, answer = self.hub.claim(json.loads(body))
+            if handler := handlers.get(self.path):
+                status, answer = handler(json.loads(body))
                 self._answer(status, json.dumps(answer).encode())
             elif self.path.startswith("/api/v1/node/checkpoints/"):
                 self._answer(*self.hub.checkpoints.answer(self.path, body))
-            elif self.path == "/api/v1/node/secrets/":
-                status, answer = self.hub.give_secrets(json.loads(body))
-                self._answer(status, json.dumps(answer).encode())
+            elif self.path.startswith("/api/v1/node/stored-outputs/"):
+                self._answer(*self.hub.stored_outputs.answer(self.path, body))
             else:
                 self._report(Report.from_wire(msgpack.unpackb(body)))
             self.hub.changed.notify_all()

@@ -13,8 +13,8 @@ from tests.node.builders import order, process, script, settings
 from tests.node.hub import FakeHub
 from trainhub_launch.plan import RANK_WRAPPER
 from trainhub_node.agent import Agent
-from trainhub_node.run_account import Account
-from trainhub_node.settings import NodeSettings, SettingsError, can_execute
+from trainhub_node.run_account import Account, can_execute
+from trainhub_node.settings import NodeSettings, SettingsError
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run ranks as another account")
 WHO = (

@@ -51,6 +51,11 @@ class TestRead:
                 "lxc",
                 "TRAINHUB_NODE_CONTAINERS=lxc must be podman, docker or off",
             ),
+            (
+                "TRAINHUB_NODE_NFS_SERVERS",
+                "files:2049",
+                "TRAINHUB_NODE_NFS_SERVERS=files:2049 must be none, or",
+            ),
             ("TRAINHUB_NODE_RUN_AS", "no-such-account", "TRAINHUB_NODE_RUN_AS=no-such-account"),
             ("TRAINHUB_NODE_ADDRESS", "gpu-a", "TRAINHUB_NODE_ADDRESS=gpu-a must be an IP address"),
             (

@@ -34,7 +34,7 @@ class TestFrame:
         "/none/",
     )
 
-    @pytest.mark.parametrize("width", [390, 800, 1440])
+    @pytest.mark.parametrize("width", [390, pytest.param(800, marks=pytest.mark.long), 1440])
     def test_no_page_is_wider_than_the_screen(self, page: Any, hub: Hub, ended: str, width: int) -> None:
         page.set_viewport_size({"width": width, "height": 844})
         run = f"/runs/{number_of(hub, ended)}/"

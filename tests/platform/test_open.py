@@ -18,7 +18,6 @@ import redis
 
 from tests.hub import Hub, eventually, free_port
 from tests.journeys.runs import Runs
-from tests.mlflow.conftest import mlflow_python  # noqa: F401 - a fixture
 from trainhub import addresses
 from trainhub.up.console import Stop
 from trainhub.up.preflight import check_certificate
@@ -121,7 +120,7 @@ class TestRuns:
     def test_log_to_it_by_a_client_that_trusts_nobody_else_for_it(
         self,
         open_hub: Hub,
-        mlflow_python: str,  # noqa: F811
+        mlflow_python: str,
     ) -> None:
         runs = Runs(open_hub)
         source = {"type": "snapshot", "id": runs.snapshot(train_py=LOGS)}

@@ -20,8 +20,7 @@ WHOLE = (
 )
 MOST = (
     (
-        *(f"jobs/scheduling/test_{name}.py" for name in ("queue", "preemption", "run_actions", "submission")),
-        "jobs/retention",
+        *(f"jobs/scheduling/test_{name}.py" for name in ("queue", "run_actions")),
         "tracking/search",
     ),
 )

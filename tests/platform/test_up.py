@@ -107,7 +107,7 @@ class TestRefusals:
 
 
 class TestStop:
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])
     def test_ends_every_part_and_says_so(self, own_hub: Hub, number: signal.Signals) -> None:
         own_hub.start()
         pids = [own_hub.pid(name) for name in PARTS]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from httpx import ASGITransport, AsyncClient, Response
 from datastores import changes
 from datastores.models import Datastore
 from jobs.models import OutputFolder, Run
+from jobs.states import RunState
 from registry import deletion
 from registry.certificates import issuance
 from registry.exports.bundle import export_request
@@ -23,7 +23,7 @@ from registry.models import ModelFile, ModelVersion, ReferencedFile
 from registry.registration import register
 from registry.scanning import versions
 from registry.verifying.trainhub_verify import VERIFIED
-from tests.jobs.stored_outputs.builders import FILES, serving_s3, stored_run
+from tests.jobs.stored_outputs.builders import FILES, stored_run
 from tests.people import (
     api_client,
     client_of,
@@ -44,21 +44,10 @@ API = "/api/v1/models/digits/versions"
 MLFLOW = "/api/2.0/mlflow-artifacts/artifacts"
 
 
-@pytest.fixture(autouse=True)
-def loopback(settings: Any) -> None:
-    settings.IS_ON_LOOPBACK_ONLY, settings.OWN_PORTS = True, set()
-
-
 @pytest.fixture
-def server() -> Iterator[S3Server]:
-    with serving_s3() as server:
-        yield server
-
-
-@pytest.fixture
-def run(server: S3Server) -> Run:
+def run(s3_server: S3Server) -> Run:
     """A run with `model.pt` and `plots/loss.txt` in a bucket, and `plots/notes.txt` on the hub."""
-    run, _ = stored_run(principal_of(make_owner()), server)
+    run, _ = stored_run(principal_of(make_owner()), s3_server)
     add_output(run, "plots/notes.txt")
     return run
 
@@ -92,6 +81,17 @@ class TestRegistering:
             "place": place,
         }
         assert "place" not in listed["notes.txt"]
+
+    def test_waits_for_the_end_of_a_run_that_may_still_change_them(self, run: Run) -> None:
+        Run.objects.filter(pk=run.pk).update(state=RunState.RUNNING, attempt=1)
+        api = api_client(make_contributor())
+        refused = api.post(f"{API}/", {"run": run.pk, "path": "plots"}, "application/json")
+        assert refused.status_code == 400
+        (error,) = refused.json()["errors"]
+        assert error["field"] == "path"
+        assert f"plots/loss.txt lies in a datastore, where {run} may still change it" in error["message"]
+        on_hub = api.post(f"{API}/", {"run": run.pk, "path": "plots/notes.txt"}, "application/json")
+        assert on_hub.status_code == 201
 
     def test_by_the_api_the_page_and_mlflow(self, run: Run) -> None:
         api = api_client(make_contributor())

@@ -8,8 +8,8 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from httpx import ASGITransport, AsyncClient, Response
 
+from registry import file_paths
 from registry.models import ModelVersion, RegisteredModel
-from registry.transfer import forms
 from tests.people import make_contributor, make_viewer, token_of
 from tests.registry.builders import blob
 from trainhub.asgi import application
@@ -103,7 +103,7 @@ class TestUpload:
     async def test_more_files_than_a_version_may_have_are_refused(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(forms, "MAX_FILES", 1)
+        monkeypatch.setattr(file_paths, "MAX_FILES", 1)
         before = kept()
         response = await send()
         assert (response.status_code, "are more than 1" in response.json()["detail"]) == (400, True)

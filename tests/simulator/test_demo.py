@@ -232,7 +232,8 @@ def test_the_visitor_starts_the_run_that_the_dashboard_offers() -> None:
 def test_what_the_visitor_submits_is_a_spec(work: Any) -> None:
     spec = read_spec(work.spec("0" * 64))
     assert spec.node_count == work.nodes
-    assert spec.resources.gpus_per_node == work.processes
+    gpus = 0 if work.all_gpus else work.processes
+    assert (spec.resources.gpus_per_node, spec.resources.all_gpus) == (gpus, work.all_gpus)
 
 
 def _all_steps(page: str) -> str:

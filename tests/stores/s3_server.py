@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import threading
 import time
 from collections import deque
@@ -13,7 +14,7 @@ from email.utils import formatdate
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 BUCKET, PUBLIC = "birds", "public"
 KEY_ID, SECRET = "AKIATEST", "the-secret-part-of-the-key"
@@ -29,7 +30,7 @@ class S3Server(ThreadingHTTPServer):
     `rate`: bytes a second that all answers together get. `hold_from`: bytes of objects from this
     one on are not sent. `lists`: while it is not set, nothing is listed. `takes`: while it is not set,
     nothing is taken, and `waiting` says whether somebody waits for that. `sent`: bytes of objects that were
-    sent."""
+    sent. `deletes`: whether it does what it is told to delete."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -47,6 +48,7 @@ class S3Server(ThreadingHTTPServer):
         self.takes = threading.Event()
         self.takes.set()
         self.waiting = False
+        self.deletes = True
         self.sent = 0
         # Of objects that arrive in parts: id -> number of the part -> content.
         self.uploads: dict[str, dict[int, bytes]] = {}
@@ -111,7 +113,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(self.server.objects[bucket][key])
 
     def _take(self) -> None:
-        """PUT of an object or of a part of one, POST of the beginning or the end of one with parts."""
+        """PUT of an object or of a part of one, POST of the beginning or the end of one with parts, or of
+        names to delete."""
         parts, query = urlsplit(self.path), dict(_query(urlsplit(self.path).query))
         bucket, _, key = unquote(parts.path).lstrip("/").partition("/")
         self.server.requests.append(f"{self.command} {unquote(parts.path)}")
@@ -126,6 +129,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(HTTPStatus.FORBIDDEN, code)
         elif self.server.statuses:
             self._fail(self.server.statuses.popleft(), "SlowDown")
+        elif "delete" in query:
+            self._delete(self.server.objects[bucket], content)
         elif "uploads" in query:
             upload = f"upload-{len(self.server.uploads)}"
             self.server.uploads[upload] = {}
@@ -145,6 +150,16 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self.server.objects[bucket][key] = content
             self._taken(content)
+
+    def _delete(self, objects: dict[str, bytes], content: bytes) -> None:
+        if not self.server.deletes:
+            self._fail(HTTPStatus.FORBIDDEN, "AccessDenied")
+            return
+        keys = [unescape(key) for key in re.findall(r"<Key>([^<]*)</Key>", content.decode())]
+        for key in keys:
+            objects.pop(key, None)
+        rows = "".join(f"<Deleted><Key>{escape(key)}</Key></Deleted>" for key in keys)
+        self._body(f"<DeleteResult{NAMES}>{rows}</DeleteResult>")
 
     def _taken(self, content: bytes) -> None:
         self.send_response(HTTPStatus.OK)

@@ -74,6 +74,11 @@ SPECS: dict[str, dict[str, Any]] = {
         "distribution": {"type": "tensorflow", "worker_count": 3, "parameter_server_count": 2},
         "resources": {"node_count": 2},
     },
+    "whole_nodes": {
+        "script": "train.py",
+        "distribution": {"type": "pytorch", "process_count": 8, "node_count": 2},
+        "resources": {"gpus_per_node": "all"},
+    },
     "limits": {"script": "train.py", "limits": {"timeout_s": 5400, "grace_s": 0, "retries": 3}},
     "priority": {"script": "train.py", "priority": -3},
     "odd_time_limit": {"script": "train.py", "limits": {"timeout_s": 90061}},

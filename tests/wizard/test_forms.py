@@ -64,6 +64,12 @@ class TestDistribution:
 
 
 class TestResources:
+    @pytest.mark.parametrize("number", ["", "99", "2"])
+    def test_all_gpus_take_the_place_of_whatever_number_is_typed(self, number: str) -> None:
+        form = ResourcesForm(typed("resources", all_gpus="on", gpus_per_node=number))
+        assert form.is_valid(), form.errors
+        assert (form.part().all_gpus, form.part().gpus_per_node) == (True, 0)
+
     @pytest.mark.parametrize("text", ["soon", "0", "400d"])
     def test_a_bad_time_limit_is_refused_under_its_own_field(self, text: str) -> None:
         found = errors(ResourcesForm(typed("resources", timeout=text)))

@@ -82,6 +82,12 @@ class TestTyping:
         draft.locator("#id_script").fill("train.py")
         expect(draft.locator("#finding-script")).not_to_contain_text("did you mean")
 
+    def test_all_gpus_take_the_place_of_the_number(self, draft: Any) -> None:
+        draft.locator(".wz-step", has_text="Resources").click()
+        draft.get_by_label("All GPUs of each node").check()
+        expect(draft.locator("#id_gpus_per_node")).to_be_hidden()
+        expect(draft.locator("#finding-gpus_per_node")).to_contain_text("No node of the cluster has GPUs")
+
     def test_what_was_typed_is_there_after_the_tab_was_closed(self, draft: Any) -> None:
         with draft.expect_response("**/preview/"):
             draft.locator("#id_arguments").fill("--half 'typ")

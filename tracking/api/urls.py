@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from tracking.api import compare, curves, history, panels, run_annotations, runs
+from tracking.api import compare, curves, experiments, history, panels, run_annotations, runs
 
 urlpatterns = [
     path("runs/", runs.FilteredRunList.as_view()),
@@ -15,6 +15,7 @@ urlpatterns = [
     path("runs/<str:run>/metrics/", curves.RunMetrics.as_view()),
     path("runs/<str:run>/metrics/series/", curves.RunMetricSeries.as_view()),
     path("runs/<str:run>/annotations/", run_annotations.RunAnnotations.as_view()),
+    path("experiments/", experiments.ExperimentList.as_view()),
     path("experiments/<int:experiment>/panels/", panels.ExperimentPanels.as_view()),
     path("compare/metrics/", compare.CompareMetrics.as_view()),
     path("compare/series/", compare.CompareSeries.as_view()),

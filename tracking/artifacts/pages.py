@@ -55,9 +55,8 @@ class Location:
 @dataclass(frozen=True)
 class FolderEntry:
     """A row of the table: a folder (with the number of its `files`, and of those that are `stored` in a
-    datastore) or a file (with `sha256`). `attempt` is
-    set for a file of an earlier attempt. `place`: where the file lies if that is in a datastore; `refusal`:
-    why the hub cannot read it there, as a sentence."""
+    datastore) or a file (with `sha256`). `attempt` is set for a file of an earlier attempt. `place`: where
+    the file lies if that is in a datastore; `refusal`: why the hub cannot read it there, as a sentence."""
 
     name: str
     path: str

@@ -11,13 +11,13 @@ def surplus_steps(steps: Iterable[int], most: int) -> set[int]:
     """Returns the steps to drop, so that at most `most` stay. The first and the last always stay, and the
     others are spread evenly between them, also if this is called again each time that some are added."""
     ordered = sorted(set(steps))
-    kept = list(ordered)
-    if len(kept) > 2 * most:
+    rest = list(ordered)
+    if len(rest) > 2 * most:
         # One by one would take too long.
-        wanted = np.linspace(kept[0], kept[-1], 2 * most)
-        kept = [kept[place] for place in sorted(set(np.searchsorted(kept, wanted).tolist()))]
-    while len(kept) > most:
+        even = np.linspace(rest[0], rest[-1], 2 * most)
+        rest = [rest[place] for place in sorted(set(np.searchsorted(rest, even).tolist()))]
+    while len(rest) > most:
         # The step whose neighbours are closest to each other.
-        gaps = [after - before for before, after in zip(kept, kept[2:], strict=False)]
-        del kept[1 + gaps.index(min(gaps))]
-    return set(ordered) - set(kept)
+        gaps = [after - before for before, after in zip(rest, rest[2:], strict=False)]
+        del rest[1 + gaps.index(min(gaps))]
+    return set(ordered) - set(rest)

@@ -39,7 +39,7 @@ def drop_run_tag(run: Run, key: str) -> None:
     # Clients name a tag by its full key, which may be stored shortened.
     if not tags.delete_tags(run, [key_rules.shorten_key(key, key_rules.MAX_KEY_LENGTH)]):
         raise MlflowError(MISSING, f"No tag with name: {key[:100]} in run with id {run.pk}")
-    if key == PARENT and run.kind == RunKind.EXTERNAL:
+    if key == PARENT:
         # A run that a job's process has created stays below the job, whatever its tags say.
         Run.objects.filter(pk=run.pk).exclude(parent__kind=RunKind.JOB).update(parent=None)
         run_cache.forget_run(run.pk)
@@ -78,13 +78,16 @@ def link_pending(run: Run) -> None:
 
 
 def _nest(caller: Caller, run: Run, parent_id: str) -> None:
-    # A job's run has no parent, and every run that a job's token creates stays below the job.
-    if run.kind != RunKind.EXTERNAL or (caller.job is not None):
+    # Every run that a job's token creates stays below the job.
+    if caller.job is not None:
         return
     # The lock serializes nesting: two runs that became each other's parent at the same time would form a
     # cycle, and a search for descendants would never end.
     Workspace.objects.select_for_update().get(pk=caller.workspace.pk)
     parent = _run_or_none(caller, parent_id)
+    # A job is a part only of an external run, such as one that stands for a search.
+    if run.kind == RunKind.JOB and parent is not None and parent.kind == RunKind.JOB:
+        return
     if parent is None:
         Run.objects.filter(pk=run.pk).exclude(parent__kind=RunKind.JOB).update(parent=None)
         run_cache.forget_run(run.pk)

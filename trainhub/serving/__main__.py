@@ -16,6 +16,7 @@ from trainhub.serving import preload
 from trainhub.serving.limits import ConnectionLimits, max_open_connections, raise_file_limit
 from trainhub.serving.protocol import CountedWebSocket, GuardedHttp
 from trainhub.serving.proxies import TrustedProxies, trusted_proxies
+from trainhub.serving.server import HubServer
 from trainhub.serving.tls import GuardedLoop
 
 MAX_SOCKET_MESSAGE_BYTES = 2**20
@@ -65,7 +66,7 @@ def main() -> int:
     app = "trainhub.asgi:application"
     address = host or "0.0.0.0"  # noqa: S104 - the owner asked for all interfaces by a BIND without a host
     config = configuration(app, limits, proxies, host=address, port=port, lifespan="on", **tls_options)
-    server = uvicorn.Server(config)
+    server = HubServer(config)
     run(server, limits, proxies)
     return 0 if server.started else STARTUP_FAILURE
 

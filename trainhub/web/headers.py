@@ -9,6 +9,8 @@ from __future__ import annotations
 from django.conf import settings
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from trainhub import OLDEST_SDK_VERSION, __version__
+
 Header = tuple[bytes, bytes]
 
 # No page of ours holds inline scripts, event handlers or style attributes, so none is allowed.
@@ -37,6 +39,9 @@ ON_DATA: tuple[Header, ...] = (NO_SNIFFING, OWN_ORIGIN, (b"content-security-poli
 # Without an own-origin rule: the sandboxed frame of a figure has no origin, and loads Plotly from here.
 ON_STATIC: tuple[Header, ...] = (NO_SNIFFING,)
 PRIVATE: Header = (b"cache-control", b"private, no-cache")
+# The SDK says which of both is older when a request fails (trainhub_sdk/connection/versions.py).
+VERSION: Header = (b"x-trainhub-version", f"{__version__}; oldest-sdk={OLDEST_SDK_VERSION}".encode())
+API, NODE_API = "/api/v1/", "/api/v1/node/"
 VARIES_BY = (b"Cookie", b"Authorization", b"Accept-Encoding")
 
 
@@ -56,11 +61,12 @@ class AnswerHeaders:
             return
         is_read = scope["method"] in ("GET", "HEAD")
         is_static = scope["path"].startswith(settings.STATIC_URL)
+        is_api = scope["path"].startswith(API) and not scope["path"].startswith(NODE_API)
 
         async def complete(message: Message) -> None:
             if message["type"] == "http.response.start":
                 added = self._missing([*message.get("headers", ())], is_read=is_read, is_static=is_static)
-                message = {**message, "headers": added}
+                message = {**message, "headers": [*added, VERSION] if is_api else added}
             await send(message)
 
         await self._app(scope, receive, complete)

@@ -12,6 +12,8 @@ from trainhub_launch.fields import Fields
 from trainhub_launch.json_types import JsonObject
 
 LONGEST_PATH = 500
+# A node tells the hub of so many files in one request.
+MOST_NOTED = 500
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,9 @@ class OutputPlace:
 
 
 @dataclass(frozen=True)
-class OutputOrder:
-    """Where a node writes the outputs of its part of an attempt: below `path` of the store. `secret`: the
-    name of the workspace's secret that opens it, "" without one."""
+class StoreFolder:
+    """A folder that a node uses in a store: what stands before the names there, or the path of a folder of
+    the node. `secret`: the name of the workspace's secret that opens the store, "" without one."""
 
     store: Store
     path: str
@@ -43,7 +45,7 @@ class OutputOrder:
         return {"store": self.store.to_json(), "path": self.path, "secret": self.secret}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> OutputOrder:
+    def from_json(cls, data: Mapping[str, Any]) -> StoreFolder:
         return cls(Store.from_json(data["store"]), data["path"], data["secret"])
 
 
@@ -52,11 +54,17 @@ def read_outputs(fields: Fields) -> OutputPlace | None:
     part = fields.nested("outputs")
     datastore, path = part.text("datastore").strip(), part.text("path", longest=LONGEST_PATH).strip("/")
     part.finish()
+    check_place(part, datastore, path, "path")
+    return OutputPlace(datastore, path) if datastore else None
+
+
+def check_place(part: Fields, datastore: str, path: str, name: str) -> None:
+    """`name`: of the field with the path. Raises SpecError unless `path` is one below the datastore, or
+    ""."""
     if path and any(piece in ("", ".", "..") or not piece.isprintable() for piece in path.split("/")):
         raise SpecError(
-            part.path("path"),
+            part.path(name),
             f"{path!r} is no path below the datastore; write it without '..', such as 'results/birds'",
         )
     if path and not datastore:
-        raise SpecError(part.path("datastore"), "is required beside path: name the datastore")
-    return OutputPlace(datastore, path) if datastore else None
+        raise SpecError(part.path("datastore"), f"is required beside {name}: name the datastore")

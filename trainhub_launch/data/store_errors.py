@@ -34,11 +34,17 @@ MIN_MASKED = 4
 
 
 def explain(
-    error: BaseException, store: Store, path: str, secret: str = "", *, is_listed: bool = False
+    error: BaseException,
+    store: Store,
+    path: str,
+    secret: str = "",
+    *,
+    is_listed: bool = False,
+    action: str = "read",
 ) -> str:
-    """Returns a sentence about an error of obstore. `secret`: the value with which the store was read, for
+    """Returns a sentence about an error of obstore. `secret`: the value with which the store was used, for
     what it says about itself; it is not in the sentence. `is_listed`: the file stands in the list of a
-    dataset's version."""
+    dataset's version; `action`: what cannot be done, as a participle."""
     name, text = type(error).__name__, str(error)
     code = match[1] if (match := CODE.search(text)) else ""
     if code in NO_STORE:
@@ -57,7 +63,9 @@ def explain(
         return f"The value of the secret is neither a shared access signature nor a key of {store}."
     cause = match[1] if (match := CAUSE.search(text)) else code or _first_line(text, secret)
     cause = CAUSE_WORDS.get(cause.lower(), cause)
-    return f"{subject(store)} cannot be read: {cause}. Check its address, and that this machine reaches it."
+    return (
+        f"{subject(store)} cannot be {action}: {cause}. Check its address, and that this machine reaches it."
+    )
 
 
 def explain_writing(error: BaseException, store: Store, path: str, secret: str = "") -> str:
@@ -79,7 +87,20 @@ def explain_writing(error: BaseException, store: Store, path: str, secret: str =
             f"{subject(store)} does not let these credentials write {path}{detail}: give them the right to "
             "write there, or name other ones in the datastore."
         )
-    return explain(error, store, path, secret).replace("cannot be read:", "cannot be written:")
+    return explain(error, store, path, secret, action="written")
+
+
+def explain_removing(error: BaseException, store: Store, path: str) -> str:
+    """Returns a sentence about an error of obstore while what is below `path` was removed."""
+    text = str(error)
+    code = match[1] if (match := CODE.search(text)) else ""
+    if type(error).__name__ in REFUSED or code in WRONG_KEY:
+        detail = f" ({code})" if code else ""
+        return (
+            f"{subject(store)} does not let these credentials remove {path}{detail}: give them the rights to "
+            "list and to delete, or remove it yourself."
+        )
+    return explain(error, store, path, action="changed")
 
 
 def missing(store: Store, path: str) -> str:

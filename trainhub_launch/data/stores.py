@@ -25,6 +25,9 @@ SECRET_PREFIX = "datastore:"  # noqa: S105 - a name
 DEFAULT_REGION = "us-east-1"
 # A store that answers 503 or not at all is asked again for so long.
 RETRY_S, READ_S, CONNECT_S = 120, 60, 15
+# The shortest pause between two requests, the longest, and by how much one may be longer than the last. The
+# library's own ten requests would be over within seconds where a store that restarts refuses connections.
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S, GROWTH = 0.5, 10, 3
 # Settings that say who reads, not what.
 CREDENTIALS = ("access_key_id",)
 # What a node gets with its order to read files of the hub: the address, and the ticket that opens it.
@@ -125,8 +128,17 @@ def is_sas(secret: str) -> bool:
 def may_write(secret: str) -> bool:
     """Returns whether a shared access signature permits to write new files; True if it does not say, or the
     secret is none."""
+    return _has_right(secret, "cw")
+
+
+def may_delete(secret: str) -> bool:
+    """Returns whether a shared access signature permits to delete files, as `may_write`."""
+    return _has_right(secret, "d")
+
+
+def _has_right(secret: str, letters: str) -> bool:
     rights = parse_qs(secret.strip().lstrip("?")).get("sp", [""])[0]
-    return not rights or bool(set(rights) & set("cw"))
+    return not rights or bool(set(rights) & set(letters))
 
 
 def sas_end(secret: str) -> datetime | None:
@@ -195,5 +207,13 @@ def _common(url: str) -> dict[str, Any]:
             "read_timeout": f"{READ_S}s",
             "timeout": "7 days",
         },
-        "retry_config": {"max_retries": 10, "retry_timeout": timedelta(seconds=RETRY_S)},
+        "retry_config": {
+            "max_retries": int(RETRY_S / SHORTEST_PAUSE_S),
+            "retry_timeout": timedelta(seconds=RETRY_S),
+            "backoff": {
+                "init_backoff": timedelta(seconds=SHORTEST_PAUSE_S),
+                "max_backoff": timedelta(seconds=LONGEST_PAUSE_S),
+                "base": GROWTH,
+            },
+        },
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from trainhub_launch.expand import literal
 from trainhub_launch.log_names import DRIVER_LOG
-from trainhub_launch.scheduler.capacity import Demand
+from trainhub_launch.scheduler.capacity import AllGpus, Demand
 from trainhub_launch.scheduler.placement import PlacedNode
 from trainhub_launch.spec import RunSpec
 
@@ -16,6 +16,7 @@ def demand_of(spec: RunSpec, processes: int, *, cpu_processes: int = 0, mpi: boo
     At most `processes` run there, of which `cpu_processes` never get a GPU. `mpi`: nodes with an mpirun of
     their own are preferred."""
     distribution, gpus = spec.distribution, spec.resources.gpus_per_node
+    all_gpus = AllGpus(processes, cpu_processes) if spec.resources.all_gpus else None
     return Demand(
         nodes=spec.node_count,
         gpus=gpus,
@@ -28,6 +29,7 @@ def demand_of(spec: RunSpec, processes: int, *, cpu_processes: int = 0, mpi: boo
         disk_bytes=spec.resources.disk or 0,
         has_secrets=any(item.secret is not None for item in spec.environment_variables.values()),
         nodes_field="distribution" if distribution is None else distribution.nodes_field,
+        all_gpus=all_gpus,
     )
 
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from trainhub_launch.errors import SpecError
 from trainhub_launch.frameworks import framework_of
 from trainhub_launch.plan import LaunchPlan, PlannedProcess
-from trainhub_launch.processes import environment, inputs, mlflow
+from trainhub_launch.processes import azureml, environment, inputs, mlflow
 from trainhub_launch.processes.environment import Ports
 from trainhub_launch.scheduler.placement import Placement
 from trainhub_launch.spec import RunSpec
@@ -33,9 +33,16 @@ def contract_plan(spec: RunSpec, placement: Placement, ports: Ports = NO_PORTS) 
         raise SpecError(
             "distribution", f"needs {spec.node_count} node(s), and the placement has {len(placement.nodes)}"
         )
+    spec = spec.with_gpus(len(placement.head.gpus))
     ours = {**mlflow.variables(spec), **inputs.variables(spec)}
     layout = framework_of(spec).planner(spec, placement, ports)
-    return _with_processes(layout, lambda process: replace(process, env={**process.env, **ours}))
+
+    def with_ours(process: PlannedProcess) -> PlannedProcess:
+        # What a framework sets under the same names wins.
+        env = {**azureml.variables(spec, placement, process), **process.env, **ours}
+        return replace(process, env=env)
+
+    return _with_processes(layout, with_ours)
 
 
 def with_user_variables(spec: RunSpec, contract: LaunchPlan) -> LaunchPlan:

@@ -13,6 +13,7 @@ from trainhub_launch.planner import contract_plan, with_user_variables
 from trainhub_launch.scheduler.capacity import Demand, FreeNode
 from trainhub_launch.scheduler.data_room import DataLists
 from trainhub_launch.scheduler.placement import PlacedNode, Placement, Refusal, place, provisional
+from trainhub_launch.scheduler.whole_nodes import with_all_gpus
 from trainhub_launch.spec import RunSpec
 
 IMAGINARY_CORES = 1
@@ -21,7 +22,8 @@ IMAGINARY_CORES = 1
 @dataclass(frozen=True)
 class DraftPlan:
     """A spec with its placement and plan on the nodes of a cluster. `idle`: the placement if all `nodes` were
-    free; `now`: the placement with the resources that are free at present.
+    free; `now`: the placement with the resources that are free at present. A `spec` that takes all GPUs of
+    its nodes has the number that these nodes have.
 
     `contract`: the plan with only the variables that TrainHub sets, on the idle placement. If there is no
     such placement, imaginary nodes of the right size are used, so that a spec can be judged before any node
@@ -63,6 +65,8 @@ def draft_plan(
     framework = framework_of(spec)
     capabilities |= spec.capabilities
     demand = replace(framework.demand(spec), python=python, capabilities=capabilities, data=data)
+    demand = with_all_gpus(demand, nodes)
+    spec = spec.with_gpus(demand.gpus)
     idle = provisional(demand, nodes)
     contract, error = _contract(spec, _imaginary(demand) if isinstance(idle, Refusal) else idle)
     # A cluster without nodes still gets a preview, but one that is too small must not: its plan could never

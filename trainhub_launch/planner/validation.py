@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from trainhub_launch.findings.all_gpus import all_gpus_findings
 from trainhub_launch.findings.arguments import arguments
 from trainhub_launch.findings.environment import environment_findings
 from trainhub_launch.findings.finding import LEVELS, Finding
@@ -76,6 +77,7 @@ def _remedy(draft: DraftPlan, name: str) -> str:
 def _of_nodes(draft: DraftPlan) -> Iterator[Finding]:
     yield from draft.framework.node_findings(draft.spec, draft.chosen_nodes)
     yield from hosts(draft.chosen_nodes)
+    yield from all_gpus_findings(draft.demand, draft.nodes)
     yield from fit(draft.idle, draft.now)
 
 

@@ -22,7 +22,7 @@ class Bounds:
 
     def can_make(self, demand: Demand) -> bool:
         """Returns whether a new node is large enough for `demand`."""
-        return self.gpus >= demand.gpus and self.slots >= demand.slots
+        return demand.has_gpus(self.gpus, self.gpus) and self.slots >= demand.slots
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,17 @@ def _lacking(
     bounds: Bounds, nodes: Sequence[ScalableNode], coming: int, room: int, demands: Sequence[Demand]
 ) -> int:
     """Returns how many new nodes are needed by runs that can start as soon as these have come."""
-    free = [[len(item.node.gpus), item.node.slots] for item in nodes if item.node.takes_runs]
+    ready = [item.node for item in nodes if item.node.takes_runs]
+    free = [[len(node.gpus), node.slots, node.gpus_total] for node in ready]
     # Machines on the way count with all that they will offer, so that the next call does not request them
     # again.
-    free += [[bounds.gpus, bounds.slots] for _ in range(coming)]
+    free += [[bounds.gpus, bounds.slots, bounds.gpus] for _ in range(coming)]
     added = 0
     for demand in demands:
         fitting = [
-            capacity for capacity in free if capacity[0] >= demand.gpus and capacity[1] >= demand.slots
+            capacity
+            for capacity in free
+            if demand.has_gpus(capacity[0], capacity[2]) and capacity[1] >= demand.slots
         ]
         short = max(0, demand.nodes - len(fitting))
         if short and bounds.can_make(demand) and added + short > room:
@@ -101,7 +104,7 @@ def _lacking(
             # What the provider makes is too small for this run: it uses the nodes there are, and none is
             # added for it.
             short = 0
-        fresh = [[bounds.gpus, bounds.slots] for _ in range(short)]
+        fresh = [[bounds.gpus, bounds.slots, bounds.gpus] for _ in range(short)]
         free += fresh
         added += short
         for left in (fitting + fresh)[: demand.nodes]:

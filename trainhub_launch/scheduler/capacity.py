@@ -89,14 +89,14 @@ class FreeNode:
 
     def can_ever(self, demand: Demand) -> bool:
         """Returns whether the node is large enough for `demand`, whatever is in use at present."""
-        has_devices = self.gpus_total >= demand.gpus and self.slots_total >= demand.slots
+        has_devices = demand.has_gpus(self.gpus_total, self.gpus_total) and self.slots_total >= demand.slots
         # The size of a machine that does not exist yet is not known.
         is_large = self.memory_total >= demand.memory_bytes and self.cores >= demand.cpus
         return has_devices and (self.is_coming or is_large) and self.data.can_ever(demand.data)
 
     def can_now(self, demand: Demand) -> bool:
         is_open = self.silent_s is None and not self.closed
-        has_devices = len(self.gpus) >= demand.gpus and self.slots >= demand.slots
+        has_devices = demand.has_gpus(len(self.gpus), self.gpus_total) and self.slots >= demand.slots
         is_in_time = not self.windows or self.window_before_end(demand) is None
         has_room = has_devices and self.can_limit(demand) and self.has_disk(demand)
         has_room &= self.data.can_now(demand.data)
@@ -134,7 +134,12 @@ class FreeNode:
         as it exists; not if somebody has to repair or reopen it first, or a window has to pass."""
         is_open = not (self.is_lost or self.closed) and self.window_before_end(demand) is None
         is_able = self.is_coming or self.has_abilities(demand)
-        return is_open and is_able and self.can_ever(demand) and self.gpus_usable >= demand.gpus
+        return (
+            is_open
+            and is_able
+            and self.can_ever(demand)
+            and demand.has_gpus(self.gpus_usable, self.gpus_total)
+        )
 
     def window_before_end(self, demand: Demand) -> NodeWindow | None:
         """Returns the first window that the run may not use and would reach into if it started now."""
@@ -163,6 +168,23 @@ class FreeNode:
 
 
 @dataclass(frozen=True)
+class AllGpus:
+    """A run takes all GPUs of its nodes. `processes`: at most so many run on each node, of which
+    `cpu_processes` never get a GPU."""
+
+    processes: int = 1
+    cpu_processes: int = 0
+
+    @property
+    def gpu_processes(self) -> int:
+        return self.processes - self.cpu_processes
+
+    def slots(self, gpus: int) -> int:
+        """Returns the process slots that the run needs on a node with so many GPUs."""
+        return self.cpu_processes if gpus else self.processes
+
+
+@dataclass(frozen=True)
 class Demand:
     """The resources that a spec needs of each of its nodes. `slots` counts the processes without a GPU.
 
@@ -172,7 +194,8 @@ class Demand:
     `limit_s`: the run ends after so many seconds at the latest, None = it has no time limit. `workspace`: the
     id of its workspace, for nodes that are reserved for one. `has_secrets`: it gets named secrets. `python`:
     the version or path of the Python that its environment needs, "" = any. `capabilities`: what else the
-    node's agent must be able to do. `data`: the lists of files that each node must have in its cache."""
+    node's agent must be able to do. `data`: the lists of files that each node must have in its cache.
+    `all_gpus`: the run takes all GPUs of its nodes; `gpus` is the number that each of them has."""
 
     nodes: int
     gpus: int
@@ -188,10 +211,15 @@ class Demand:
     python: str = ""
     capabilities: frozenset[str] = frozenset()
     data: DataLists = frozenset()
+    all_gpus: AllGpus | None = None
 
     @property
     def is_limited(self) -> bool:
         return bool(self.memory_bytes or self.cpus)
+
+    def has_gpus(self, gpus: int, total: int) -> bool:
+        """Returns whether `gpus` of a node's `total` GPUs are those that the run needs there."""
+        return gpus >= self.gpus and (self.all_gpus is None or total == self.gpus)
 
 
 def words(names: list[str]) -> str:

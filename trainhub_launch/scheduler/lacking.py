@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from trainhub_launch.machine import (
     CHANGED_DATA,
+    CHECKPOINT_STORES,
     CONDA,
     CONTAINERS,
     DATASETS,
@@ -40,10 +41,14 @@ _LACKING = {
     ),
     MOUNTS: (
         "does not mount NFS shares: run its agent as root on a kernel with NFS, install nfs-common (Debian, "
-        "Ubuntu) or nfs-utils (RHEL, Rocky, Fedora) there, and upgrade its agent"
+        "Ubuntu) or nfs-utils (RHEL, Rocky, Fedora) there, upgrade its agent, and see that "
+        "TRAINHUB_NODE_NFS_SERVERS is not none there"
     ),
     PROBE: "cannot test datastores, or list their files: upgrade its agent",
     REFERENCES: "does not know inputs by reference: upgrade its agent, or install obstore for its Python",
+    CHECKPOINT_STORES: (
+        "does not write checkpoints into datastores: upgrade its agent, or install obstore for its Python"
+    ),
     CHANGED_DATA: "does not go on with files that were changed: upgrade its agent",
     WHEEL_BUILDS: (
         "cannot build wheels from source: upgrade its agent, and install uv beside it (pip install uv)"

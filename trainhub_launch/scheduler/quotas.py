@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from trainhub_launch.scheduler.capacity import Demand, counted
-from trainhub_launch.scheduler.rejections import Refusal
+from trainhub_launch.scheduler.rejections import GPUS_FIELD, Refusal
 from trainhub_launch.scheduler.sizes import bytes_text
 
-GPUS_FIELD = "resources.gpus_per_node"
 GIB = 2**30
 
 

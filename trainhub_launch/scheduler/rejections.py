@@ -12,9 +12,11 @@ from trainhub_launch.scheduler.data_rejections import never_room, no_room_now
 from trainhub_launch.scheduler.data_room import total_bytes
 from trainhub_launch.scheduler.lacking import lacking_phrase
 from trainhub_launch.scheduler.sizes import bytes_text
+from trainhub_launch.scheduler.whole_nodes import too_few_equal_nodes
 
 MAX_NAMED = 6
 _ENOUGH_TO_READ = 4
+GPUS_FIELD = "resources.gpus_per_node"
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ def never(demand: Demand, nodes: Sequence[FreeNode]) -> Refusal:
         return Refusal(never_room(demand, others), "inputs", permanent=True)
     if demand.is_limited and _fits_without_limits(demand, nodes):
         return _too_little(demand, nodes)
+    if demand.all_gpus is not None and not demand.slots:
+        return Refusal(too_few_equal_nodes(demand, nodes), GPUS_FIELD, permanent=True)
     able = sorted((node.name for node in nodes if node.can_ever(demand)), key=natural)
     if not able and len(nodes) >= demand.nodes:
         return Refusal(
@@ -249,11 +253,12 @@ def _faulty(node: FreeNode) -> str:
 
 
 def _field(demand: Demand) -> str:
-    return "resources.gpus_per_node" if demand.gpus else "distribution"
+    return GPUS_FIELD if demand.gpus else "distribution"
 
 
 def _each(demand: Demand) -> str:
-    parts = [_amount(demand.gpus, demand.slots)]
+    whole = "all " if demand.all_gpus is not None and demand.gpus > 1 else ""
+    parts = [f"{whole}{_amount(demand.gpus, demand.slots)}"]
     parts += [f"{bytes_text(demand.memory_bytes)} of memory"] * (demand.memory_bytes > 0)
     parts += [f"{bytes_text(demand.disk_bytes)} of disk"] * (demand.disk_bytes > 0)
     parts += [f"room for {bytes_text(total_bytes(demand.data))} of data"] * bool(demand.data)

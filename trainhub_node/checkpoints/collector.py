@@ -8,22 +8,23 @@ import logging
 import os
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any
 
-from trainhub_launch.order import CheckpointOrder
-from trainhub_launch.states import CheckpointSign, Phase
+from trainhub_launch.data.checkpoint_order import CheckpointOrder
+from trainhub_launch.states import Phase
 from trainhub_node import records
 from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import Attempts, Key
-from trainhub_node.checkpoints.entries import Entry, list_entries
+from trainhub_node.checkpoints.checkpoint_stores import CheckpointStores
+from trainhub_node.checkpoints.entries import Entry
 from trainhub_node.checkpoints.part_delivery import PartRequest, deliver_part
 from trainhub_node.checkpoints.renames import RenameWatch
+from trainhub_node.checkpoints.watched_folder import Contents, WatchedFolder, worth_announcing
 from trainhub_node.link.file_upload import FileUpload, UploadAbandoned
 from trainhub_node.link.hub_client import HubClient, HubError, HubUnavailable, RequestRejected, TokenRejected
+from trainhub_node.run_secrets import RunSecrets
 from trainhub_node.rundir import RunDir
 
 log = logging.getLogger(__name__)
@@ -37,54 +38,19 @@ FINISH_S = 120.0
 NICENESS = 10
 # After so many failures for a reason that nobody has thought of, the hub is told not to wait any more.
 MAX_FAILURES = 3
-# The number of what the hub does not keep, though it was announced.
-REFUSED = 0
-
-
-@dataclass
-class _Watched:
-    """An attempt with a folder of checkpoints. `announced`: name -> version that the hub took, or that was
-    there before the ranks started. `is_alone`: it is the run's only node. `delivering`: numbers that wait for
-    a thread or have one; `delivered`: those that this agent has delivered; `failures`: how often delivering
-    each has failed for a reason that nobody has thought of."""
-
-    folder: RunDir
-    place: str
-    renames: RenameWatch
-    announced: dict[str, str]
-    is_alone: bool
-    delivering: set[int] = field(default_factory=set)
-    delivered: set[int] = field(default_factory=set)
-    failures: Counter[int] = field(default_factory=Counter)
-    # One scan at a time: the thread of the collector, and the one that finishes the attempt.
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def entries(self) -> list[Entry]:
-        self.renames.look()
-        return list_entries(self.folder.work, self.place, self.renames.renames)
-
-    def news(self, entries: Iterable[Entry]) -> list[Entry]:
-        return [entry for entry in entries if self.announced.get(entry.name) != entry.version]
-
-    def take(self, number: int) -> bool:
-        """Returns whether the caller is the one who delivers that checkpoint."""
-        with self.lock:
-            if number == REFUSED or number in self.delivering or number in self.delivered:
-                return False
-            self.delivering.add(number)
-            return True
 
 
 class CheckpointCollector(threading.Thread):
     """The thread that looks for new checkpoints, and the few that upload them."""
 
-    def __init__(self, hub: HubClient, attempts: Attempts) -> None:
+    def __init__(self, hub: HubClient, attempts: Attempts, secrets: RunSecrets) -> None:
         super().__init__(name="checkpoints", daemon=True)
         self._hub = hub
         self._attempts = attempts
+        self._stores = CheckpointStores(hub, secrets, self._check)
         self._uploads = FileUpload(hub, attempts)
         self._threads = ThreadPoolExecutor(2, "checkpoint", initializer=_be_nice)
-        self._watched: dict[Key, _Watched] = {}
+        self._watched: dict[Key, WatchedFolder] = {}
         self._lock = threading.Lock()
         self._closing = threading.Event()
 
@@ -136,9 +102,24 @@ class CheckpointCollector(threading.Thread):
                 # What the collector's own threads have begun.
                 time.sleep(0.05)
             # The hub takes an entry only once it has, or has given up, an earlier version of it.
-            if not _newest(watched.news(watched.entries())) or time.monotonic() > until:
-                return
+            if not worth_announcing(watched.news(watched.entries())) or time.monotonic() > until:
+                break
             self._closing.wait(RETRY_S)
+        if watched.store is not None:
+            self._remove_last_surplus(watched)
+
+    def _remove_last_surplus(self, watched: WatchedFolder) -> None:
+        """Removes from the store what the hub does not keep since the last checkpoint was complete."""
+        try:
+            self._announce(watched, [], names=[entry.name for entry in watched.entries()])
+        except HubError as error:
+            log.info("Surplus checkpoints of run %s stay where they are: %s", watched.folder.run, error)
+        self._stores.remove_surplus(watched)
+
+    def _check(self, folder: RunDir) -> None:
+        """Raises UploadAbandoned."""
+        if self._closing.is_set() or not self._attempts.is_tracked(folder.key):
+            raise UploadAbandoned
 
     def _look(self, folder: RunDir) -> None:
         record = attempt_list.read_state(folder)
@@ -154,8 +135,10 @@ class CheckpointCollector(threading.Thread):
         if ready:
             for name, number in self._announce(watched, ready).items():
                 self._submit(watched, number, name)
+            if watched.surplus:
+                self._threads.submit(self._stores.remove_surplus, watched)
 
-    def _until_answered(self, watched: _Watched) -> dict[str, int]:
+    def _until_answered(self, watched: WatchedFolder) -> dict[str, int]:
         folder = watched.folder
         while True:
             with watched.lock:
@@ -171,15 +154,14 @@ class CheckpointCollector(threading.Thread):
             except HubError as error:
                 log.info("Checkpoints of run %s wait for the hub: %s", folder.run, error)
                 self._closing.wait(RETRY_S)
-            if self._closing.is_set() or not self._attempts.is_tracked(folder.key):
-                raise UploadAbandoned
+            self._check(folder)
 
     def _announce(
-        self, watched: _Watched, entries: Iterable[Entry], names: list[str] | None = None
+        self, watched: WatchedFolder, entries: Iterable[Entry], names: list[str] | None = None
     ) -> dict[str, int]:
         """Returns the number of each that the hub takes. `names`: all that is there, once no rank lives any
         more."""
-        chosen = _newest(entries)
+        chosen = worth_announcing(entries)
         if not chosen and names is None:
             return {}
         folder = watched.folder
@@ -197,25 +179,28 @@ class CheckpointCollector(threading.Thread):
         }
         if names is not None:
             body["names"] = [name for name in names if name.isprintable()]
-        numbers = self._hub.announce_checkpoints(folder.run, folder.attempt, body)
+        numbers, surplus = self._hub.announce_checkpoints(folder.run, folder.attempt, body)
         versions = {entry.name: entry.version for entry in chosen}
         with watched.lock:
+            watched.surplus.update(surplus)
             watched.announced |= {name: versions[name] for name in numbers if name in versions}
             records.write(folder.checkpoints, {"announced": watched.announced})
         return numbers
 
-    def _submit(self, watched: _Watched, number: int, name: str) -> None:
+    def _submit(self, watched: WatchedFolder, number: int, name: str) -> None:
         if watched.take(number):
             self._threads.submit(self._deliver, watched, number, name)
 
-    def _deliver(self, watched: _Watched, number: int, name: str) -> None:
+    def _deliver(self, watched: WatchedFolder, number: int, name: str) -> None:
         folder = watched.folder
         try:
             while not self._closing.is_set() and self._attempts.is_tracked(folder.key):
                 try:
-                    request = PartRequest(number, name, is_whole=watched.is_alone)
-                    deliver_part(self._hub, self._uploads, folder, watched.place, request)
-                    watched.delivered.add(number)
+                    store = self._stores.open(watched)
+                    contents = dict(watched.contents)
+                    request = PartRequest(number, name, watched.is_alone, store, contents)
+                    version = deliver_part(self._hub, self._uploads, folder, watched.place, request)
+                    watched.note_delivery(number, name, version, contents)
                     return
                 except (HubUnavailable, TokenRejected) as error:
                     log.info("A checkpoint of run %s waits for the hub: %s", folder.run, error)
@@ -239,7 +224,7 @@ class CheckpointCollector(threading.Thread):
         with contextlib.suppress(HubError):
             self._hub.deliver_checkpoint_part(*folder.key, number, {"files": [], "torn": why})
 
-    def _watch(self, folder: RunDir) -> _Watched | None:
+    def _watch(self, folder: RunDir) -> WatchedFolder | None:
         """Returns what is known of the attempt; None if its hub keeps no checkpoints."""
         with self._lock:
             watched = self._watched.get(folder.key)
@@ -247,10 +232,17 @@ class CheckpointCollector(threading.Thread):
                 order = records.read(folder.order) or {}
                 if not order.get("checkpoint"):
                     return None
-                place = CheckpointOrder.from_json(order["checkpoint"]).folder
+                checkpoint = CheckpointOrder.from_json(order["checkpoint"])
+                place = checkpoint.folder
                 announced = (records.read(folder.checkpoints) or {}).get("announced", {})
-                watched = _Watched(
-                    folder, place, RenameWatch(folder.work, place), dict(announced), order["go"]
+                watched = WatchedFolder(
+                    folder,
+                    place,
+                    RenameWatch(folder.work, place),
+                    dict(announced),
+                    is_alone=order["go"],
+                    store=checkpoint.store,
+                    contents=_contents(checkpoint),
                 )
                 self._watched[folder.key] = watched
             return watched
@@ -262,12 +254,11 @@ class CheckpointCollector(threading.Thread):
                     watched.renames.close()
 
 
-def _newest(entries: Iterable[Entry]) -> list[Entry]:
-    """Returns the newest entry, and of the others the newest that are complete by a sign: what a script has
-    written before it learned to mark its checkpoints is not worth the upload of all of it."""
-    ordered = list(entries)
-    signed = [entry for entry in ordered if entry.sign is not CheckpointSign.NONE][-3:]
-    return signed if not ordered or ordered[-1] in signed else [*signed, ordered[-1]]
+def _contents(order: CheckpointOrder) -> Contents:
+    """Returns what lies in the store already: an earlier attempt of the run has written it."""
+    if order.source != order.store:
+        return {}
+    return {(file.size, file.sha256): file.key for file in order.stored_files}
 
 
 def _be_nice() -> None:

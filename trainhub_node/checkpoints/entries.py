@@ -3,15 +3,15 @@ an entry is complete. The folder belongs to the run, which may change anything i
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from trainhub_launch.order import MAX_CHECKPOINT_FILES, MAX_CHECKPOINT_NAME
+from trainhub_launch.data.checkpoint_order import MAX_CHECKPOINT_FILES, MAX_CHECKPOINT_NAME
 from trainhub_launch.states import CheckpointSign
 from trainhub_node.untrusted import beneath
+from trainhub_node.untrusted.run_files import version_of_files
 
 MAX_PATH = 900
 MAX_ENTRIES = 1000
@@ -45,20 +45,6 @@ class Entry:
 class _File:
     path: str
     status: os.stat_result
-
-    @property
-    def version(self) -> tuple[object, ...]:
-        return self.path, self.status.st_ino, self.status.st_size, self.status.st_mtime_ns
-
-
-def version_of_file(name: str, status: os.stat_result) -> str:
-    """Returns the version of an entry that is this one file."""
-    return _version([_File(name, status)])
-
-
-def _version(files: Sequence[_File]) -> str:
-    versions = sorted(file.version for file in files)
-    return hashlib.sha256(repr(versions).encode()).hexdigest()[:32]
 
 
 def list_entries(work: str, folder: str, renames: Renames) -> list[Entry]:
@@ -123,7 +109,7 @@ def _read(root: int, folder: str, name: str, renames: Renames) -> Entry | None:
     return Entry(
         name=name,
         files=tuple(sorted(file.path for file in files)),
-        version=_version(files),
+        version=version_of_files((file.path, file.status) for file in files),
         changed_at=changed_at,
         size=sum(file.status.st_size for file in files),
         sign=sign,

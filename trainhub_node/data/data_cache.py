@@ -1,7 +1,8 @@
 """The folder in which a node keeps downloaded data, each content once.
 
-    objects/ab/SHA256      a file, by its content
-    names/ab/IDENTITY      the same file, by where it was read (see RemoteFile.identity): a hard link
+    names/ab/IDENTITY      a file, by where it was read (see RemoteFile.identity)
+    objects/ab/SHA256      the same file, by its content, once that is known: a hard link
+    objects/ab/SHA256-IDENTITY    another one of this content, until no run uses it (see contents.naming)
     parts/BOOT/ab/IDENTITY    a file that is being downloaded; IDENTITY.blocks says what has arrived of it
     swarms/NAME            which files nodes exchange under that name (see peers.swarm_table)
     trees/AGENT/RUN-ATTEMPT/INPUT    what a run sees: hard links to the files, or copies
@@ -29,6 +30,8 @@ PASSAGE = 0o711
 
 class DataCache:
     """`agent`: the name of the agent's own folder of trees: agents of one machine may share a cache."""
+
+    COPY = "-"
 
     def __init__(self, folder: str, agent: str) -> None:
         self.folder = folder
@@ -58,8 +61,15 @@ class DataCache:
     def name(self, identity: str) -> str:
         return f"{self.names}/{identity[:2]}/{identity}"
 
+    def has(self, identity: str) -> bool:
+        """Returns whether the file is here."""
+        return os.access(self.name(identity), os.F_OK)
+
     def content(self, sha256: str) -> str:
         return f"{self.objects}/{sha256[:2]}/{sha256}"
+
+    def copy(self, sha256: str, identity: str) -> str:
+        return f"{self.content(sha256)}{self.COPY}{identity}"
 
     def part(self, identity: str) -> str:
         return f"{self.parts}/{identity[:2]}/{identity}"

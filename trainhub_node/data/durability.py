@@ -3,7 +3,7 @@
 A download does not wait until its files are on the disk: for many small ones that would take longer than the
 download. So a power failure may leave names of files whose content is missing. The cache remembers until when
 everything was on the disk; after a restart of the machine, what was used since then is compared with its hash
-before anything is taken from the cache."""
+before anything is taken from the cache. A file that has no hash yet (see contents.naming) is removed then."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from contextlib import suppress
 from trainhub_node import proc, records
 from trainhub_node.data import cached_lists
 from trainhub_node.data.data_cache import DataCache
+from trainhub_node.data.small_part import SmallFileLocks
 from trainhub_node.untrusted import removal
 
 log = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ def check_after_restart(cache: DataCache) -> None:
     if boot == proc.boot_id():
         return
     for path, sha256 in _used_since(cache.objects, written_at):
-        if _sha256(path) != sha256:
+        if _sha256(path) != sha256.partition(cache.COPY)[0]:
             log.warning("%s was damaged by a crash of the machine, and is downloaded again", path)
             cached_lists.forget_until(cache, math.inf)
             os.unlink(path)
@@ -62,19 +63,24 @@ def check_after_restart(cache: DataCache) -> None:
     boots, current = os.path.split(cache.parts)
     for name in set(os.listdir(boots)) - {current}:
         # Of unfinished files nobody knows what is on the disk.
-        _remove_unlocked(f"{boots}/{name}")
+        _remove_unlocked(cache, f"{boots}/{name}")
     _remember(cache, written_at)
 
 
-def _remove_unlocked(folder: str) -> None:
+def _remove_unlocked(cache: DataCache, folder: str) -> None:
     """Removes the parts of another session, but those that are locked: containers may see another id of the
     session, and use the same cache."""
-    for place, _, names in os.walk(folder):
-        for name in names:
-            part = name.partition(".")[0]
-            if not _is_locked(f"{place}/{part}"):
-                with suppress(FileNotFoundError):
-                    os.unlink(f"{place}/{name}")
+    locks = SmallFileLocks(cache)
+    try:
+        for place, _, names in os.walk(folder):
+            for name in names:
+                part = name.partition(".")[0]
+                if not _is_locked(f"{place}/{part}") and locks.acquire(part):
+                    with suppress(FileNotFoundError):
+                        os.unlink(f"{place}/{name}")
+                    locks.release(part)
+    finally:
+        locks.close()
     if time.time() - os.stat(folder).st_mtime > DAY_S:
         removal.remove_tree(folder)
 

@@ -105,9 +105,9 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
         # Files of the hub are known by their content, which several may have.
         missing = [*{file.identity: file for file in reversed(absent)}.values()]
         transfer = (
-            Transfer(client, cache, tree.add, has_pieces=store.kind != HTTP)
+            Transfer(client, cache, tree.link, has_pieces=store.kind != HTTP)
             if swarm is None
-            else swarm.transfer(client, tree.add, files, on_note=_note)
+            else swarm.transfer(client, tree.link, files, on_note=_note)
         )
         if missing:
             needed = sum(file.size for file in missing)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 
-from trainhub_launch.data.stores import HUB, URL
+from trainhub_launch.data.stores import HUB, URL, Store
 from trainhub_node import records
 from trainhub_node.environments import process_wait
 from trainhub_node.environments.hub_connection import hub_variables, proxy_variables
@@ -17,7 +17,7 @@ from trainhub_node.supervisor.variables import LIBRARIES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
     from trainhub_node.data.account_process import Record
     from trainhub_node.supervisor.gang import Gang
@@ -36,18 +36,17 @@ def require_library(gang: Gang) -> None:
         )
 
 
-def store_variables(settings: Mapping[str, str]) -> dict[str, str]:
-    """Returns the environment of a process that connects to stores. `settings`: "pip" of an attempt's
-    terms."""
-    return library_variables() | proxy_variables(settings) | _certificates(settings)
+def store_variables(terms: Mapping[str, Any], store: Store) -> dict[str, str]:
+    """Returns the environment of a process that connects to `store`. `terms`: of an attempt."""
+    settings = terms["pip"]
+    certificates = {name: value for name, value in settings.items() if name in CERTIFICATES}
+    if store.kind == HUB:
+        return library_variables() | hub_variables(terms, store.settings[URL], certificates)
+    return library_variables() | proxy_variables(settings) | certificates
 
 
 def library_variables() -> dict[str, str]:
     return {name: os.environ[name] for name in LIBRARIES if name in os.environ}
-
-
-def _certificates(settings: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in settings.items() if name in CERTIFICATES}
 
 
 class LibraryProcess:
@@ -112,7 +111,7 @@ class LibraryProcess:
             os.dup2(request, 0)
             os.chdir("/")
             rank.reset_signals()
-            variables = self._variables()
+            variables = store_variables(self._gang.terms, Store.from_json(self._content["store"]))
             argv = [sys.executable, "-I", "-S", sys.argv[0], self._role, self._gang.terms["data"]["library"]]
             os.execve(argv[0], argv, variables)
         except BaseException as error:
@@ -120,15 +119,6 @@ class LibraryProcess:
         finally:
             # After a fork nothing may return into the code of the parent.
             os._exit(rank.CANNOT_RUN)
-
-    def _variables(self) -> dict[str, str]:
-        """Returns the environment of the process: how it connects."""
-        settings, store = self._gang.terms["pip"], self._content["store"]
-        if store["kind"] == HUB:
-            return library_variables() | hub_variables(
-                self._gang, store["settings"][URL], _certificates(settings)
-            )
-        return store_variables(settings)
 
     def _read(self, output: int) -> None:
         while True:

@@ -7,12 +7,14 @@ import hashlib
 import logging
 import os
 import shutil
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
 from trainhub_node.attempts.attempt_list import Attempts, Key
 from trainhub_node.data import durability
+from trainhub_node.data.contents.content_namer import ContentNamer
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.rundir import InvalidIdentifier, RunDir
 from trainhub_node.settings import NodeSettings
@@ -56,11 +58,13 @@ def node_cache(settings: NodeSettings) -> DataCache:
 
 
 class DataKeeper:
-    """Looks after the cache in a thread of its own: writes it to the disk once a download is over, and
-    removes what attempts that are over have seen of it, which counts as used until then."""
+    """Looks after the cache in threads of its own: once a download is over, writes it to the disk and has its
+    contents named; removes what attempts that are over have seen of it, which counts as used until then.
+    `command`: what starts a process of the agent."""
 
-    def __init__(self, settings: NodeSettings, attempts: Attempts) -> None:
+    def __init__(self, settings: NodeSettings, attempts: Attempts, command: Sequence[str]) -> None:
         self._cache = node_cache(settings)
+        self._namer = ContentNamer(self._cache, command)
         self._attempts = attempts
         self._started: set[Key] = set()
         self._ended: set[Key] = set()
@@ -72,17 +76,19 @@ class DataKeeper:
         if folder.key not in self._started:
             self._started.add(folder.key)
             if os.path.exists(self._tree(folder)):
-                self._threads.submit(_write_out, self._cache)
+                self._threads.submit(self._write_out)
 
     def note_end(self, folder: RunDir) -> None:
         """To be called when an attempt is over. As `note_start`."""
         if folder.key not in self._ended:
             self._ended.add(folder.key)
             if os.path.exists(self._tree(folder)):
-                self._threads.submit(_remove, self._tree(folder))
+                self._threads.submit(self._remove, self._tree(folder))
 
     def sweep(self) -> None:
-        """Removes what attempts have seen that are not tracked: an agent may have ended before it did."""
+        """Removes what attempts have seen that are over: an agent may have ended before it did. To be called
+        before the folders of attempts are discarded, which say which agent the attempt was one of: others of
+        this name and folder, in containers, may have the same cache."""
         try:
             names = os.listdir(self._cache.trees)
         except FileNotFoundError:
@@ -90,25 +96,31 @@ class DataKeeper:
         for name in names:
             path = self._cache.tree(name)
             try:
-                is_over = not self._attempts.is_tracked(RunDir.at(path).key)
+                key = RunDir.at(path).key
             except InvalidIdentifier:
                 log.warning("%s is no folder of an attempt; it is left alone", path)
                 continue
-            if is_over:
+            if os.path.exists(self._attempts.folder(*key).path) and not self._attempts.is_tracked(key):
                 _remove(path)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._namer.close()
+
+    def _write_out(self) -> None:
+        try:
+            durability.write_out(self._cache)
+        except OSError as error:
+            log.warning("The cache of data could not be written to the disk: %s", error)
+        self._namer.submit()
+
+    def _remove(self, path: str) -> None:
+        _remove(path)
+        # Copies that only this run used are not needed any more.
+        self._namer.submit()
 
     def _tree(self, folder: RunDir) -> str:
         return self._cache.tree(os.path.basename(folder.path))
-
-
-def _write_out(cache: DataCache) -> None:
-    try:
-        durability.write_out(cache)
-    except OSError as error:
-        log.warning("The cache of data could not be written to the disk: %s", error)
 
 
 def _remove(path: str) -> None:

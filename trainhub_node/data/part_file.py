@@ -17,6 +17,7 @@ from trainhub_node.data.remote_file import RemoteFile
 PIECE_BYTES = 8 * 1024 * 1024
 READ_BYTES = 1024 * 1024
 NUMBER = struct.Struct("<I")
+READ_ONLY = 0o444
 
 
 class PartFile:
@@ -87,14 +88,19 @@ class PartFile:
                 os.write(self._record, NUMBER.pack(number))
             return len(self._done) == self._count
 
-    def cut(self) -> None:
-        """Cuts off what an earlier version had at its end."""
+    def write_whole(self, content: memoryview) -> None:
+        self.write(content, 0)
+
+    def seal(self) -> None:
+        """Makes the whole file what runs see."""
         if os.fstat(self.descriptor).st_size != self.file.size:
+            # An earlier download has written more.
             os.ftruncate(self.descriptor, self.file.size)
+        os.utime(self.descriptor, (self.file.modified_at, self.file.modified_at))
+        os.fchmod(self.descriptor, READ_ONLY)
 
     def sha256(self) -> str:
         """Returns the hash of the whole file, all of which is here."""
-        self.cut()
         return self._hash(0, self.file.size).hex()
 
     def hash_piece(self, number: int) -> bytes:
@@ -109,7 +115,7 @@ class PartFile:
         return result.digest()
 
     def move(self, path: str) -> None:
-        """Gives the whole file its place. Nobody may write to it any more."""
+        """Gives the file its place once it is sealed."""
         os.rename(self.path, path)
         self._end()
 

@@ -8,7 +8,8 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
 import obstore
@@ -17,19 +18,23 @@ from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.listing import STORE_ERRORS
 from trainhub_node.data.part_file import PartFile
 from trainhub_node.data.remote_file import RemoteFile
+from trainhub_node.data.small_part import SmallFileLocks, SmallPart
 
 if TYPE_CHECKING:
     from obstore import GetOptions
     from obstore.store import ObjectStore
 
 THREADS = 16
-STREAM_BYTES = 1024 * 1024
-READ_ONLY = 0o444
+STREAM_BYTES = 256 * 1024
 POLL_S = 0.5
-# Files that are kept in memory until they are whole.
-SMALL_BYTES = STREAM_BYTES
+# Files that are kept in memory until they are whole, and how much of them until it is written.
+SMALL_BYTES = 1024 * 1024
+MAX_WAITING_BYTES = 8 * SMALL_BYTES
 # What linking to a known content may meet: it is not known, or has as many names as the file system allows.
 NOT_LINKED = (errno.ENOENT, errno.EMLINK)
+
+
+Part = PartFile | SmallPart
 
 
 class Digest(Protocol):
@@ -56,7 +61,7 @@ class Transfer:
     """Downloads what the cache lacks. `bytes` and `files`: what has arrived, for whoever shows progress;
     `not_at_store`: how many threads hash a file, give it to the run, or wait for another run that downloads
     it. `on_file` is called, by several threads, with each file once the cache has it. `has_pieces`: the store
-    can send parts of a file."""
+    can send parts of a file. Only what must have a certain content is hashed: see contents.naming."""
 
     def __init__(
         self,
@@ -76,6 +81,10 @@ class Transfer:
         self._count = threading.Lock()
         self._choice = threading.Lock()
         self._naming = threading.Lock()
+        self._locks = SmallFileLocks(cache)
+        # Small files that have arrived, for the thread that writes them; None is the end.
+        self._arrivals: SimpleQueue[tuple[SmallPart, memoryview, str] | None] = SimpleQueue()
+        self._waiting_bytes = 0
         self._stopping = threading.Event()
         self._error: BaseException | None = None
 
@@ -88,31 +97,30 @@ class Transfer:
         """Returns once the cache has all files. `on_poll` is called meanwhile. Raises TransferFailed,
         OSError, and what `on_poll` raises."""
         work = self._pieces(files)
-        threads = [threading.Thread(target=self._work, args=(work,), daemon=True) for _ in range(THREADS)]
-        for thread in threads:
-            thread.start()
+        readers = [self._start(self._read_pieces, work) for _ in range(THREADS)]
+        writer = self._start(self._write_arrivals)
         try:
-            for thread in threads:
-                while thread.is_alive():
-                    thread.join(POLL_S)
-                    on_poll()
+            for thread in readers:
+                _wait_for(thread, on_poll)
+            self._arrivals.put(None)
+            _wait_for(writer, on_poll)
         finally:
             self._stopping.set()
         if self._error is not None:
             raise self._error
 
-    def _pieces(self, files: Sequence[RemoteFile]) -> Iterator[tuple[PartFile, int, int, int]]:
+    def _pieces(self, files: Sequence[RemoteFile]) -> Iterator[tuple[Part, int, int, int]]:
         """Yields what is to be downloaded. Called by one thread at a time."""
         busy, waits = deque(files), False
         while busy:
             put_off: deque[RemoteFile] = deque()
             for file in busy:
-                with self._away_from_store():
-                    part = PartFile.open(self._cache, file, waits=waits)
+                with self._away_from_store() if waits else nullcontext():
+                    part = self._open_part(file, waits=waits)
                 if part is None:
                     # Another run downloads it; the others come first.
                     put_off.append(file)
-                elif os.path.exists(self._cache.name(file.identity)):
+                elif self._cache.has(file.identity):
                     part.discard()
                     self._on_file(file)
                     self._add(file.size, 1)
@@ -120,8 +128,14 @@ class Transfer:
                     yield from self._of_part(part)
             busy, waits = put_off, True
 
-    def _of_part(self, part: PartFile) -> Iterator[tuple[PartFile, int, int, int]]:
-        if not self._has_pieces or part.is_whole:
+    def _open_part(self, file: RemoteFile, *, waits: bool) -> Part | None:
+        """Returns the part, None while another process or thread downloads it, unless this call `waits`."""
+        if file.size <= SMALL_BYTES:
+            return SmallPart.open(self._cache, file, self._locks, waits=waits)
+        return PartFile.open(self._cache, file, waits=waits)
+
+    def _of_part(self, part: Part) -> Iterator[tuple[Part, int, int, int]]:
+        if isinstance(part, SmallPart) or not self._has_pieces or part.is_whole:
             yield (part, 0, 0, part.file.size)
             return
         self._add(part.bytes_here, 0)
@@ -131,36 +145,52 @@ class Transfer:
         for piece in missing:
             yield (part, *piece)
 
-    def _work(self, work: Iterator[tuple[PartFile, int, int, int]]) -> None:
+    def _start(self, work: Callable[..., None], *arguments: object) -> threading.Thread:
+        thread = threading.Thread(target=self._guard, args=(work, *arguments), daemon=True)
+        thread.start()
+        return thread
+
+    def _guard(self, work: Callable[..., None], *arguments: object) -> None:
         try:
-            while not self._stopping.is_set():
-                with self._choice:
-                    piece = next(work, None)
-                if piece is None:
-                    return
-                self._download(*piece)
+            work(*arguments)
         except BaseException as error:
             # The thread that started this one raises it.
             self._error = self._error or error
             self._stopping.set()
 
-    def _download(self, part: PartFile, number: int, start: int, end: int) -> None:
-        if part.file.size <= SMALL_BYTES:
-            self._publish_content(part, self._read_small(part))
-            return
-        is_piece = self._has_pieces and not part.is_whole
-        digest = None if is_piece else hashlib.sha256()
-        if not self._read_store(part, start, end, digest):
-            return
-        if digest is not None:
-            part.cut()
-            self._publish(part, digest.hexdigest())
-        elif part.finish_piece(number):
-            self._publish(part)
+    def _read_pieces(self, work: Iterator[tuple[Part, int, int, int]]) -> None:
+        while not self._stopping.is_set():
+            with self._choice:
+                piece = next(work, None)
+            if piece is None:
+                return
+            self._download(*piece)
 
-    def _read_small(self, part: PartFile) -> memoryview:
+    def _write_arrivals(self) -> None:
+        """One thread writes while the others read on: several would take twice the processor time."""
+        while (arrival := self._arrivals.get()) is not None:
+            self._publish_content(*arrival)
+            self._add(0, 0, waiting=-len(arrival[1]))
+
+    def _download(self, part: Part, number: int, start: int, end: int) -> None:
+        if isinstance(part, SmallPart):
+            content = self._read_small(part.file)
+            sha256 = hashlib.sha256(content).hexdigest() if part.file.sha256 else ""
+            if self._waiting_bytes < MAX_WAITING_BYTES:
+                self._add(0, 0, waiting=len(content))
+                self._arrivals.put((part, content, sha256))
+            else:  # The disk is slower than the store.
+                self._publish_content(part, content, sha256)
+        elif self._has_pieces and not part.is_whole:
+            if self._read_store(part, start, end, None) and part.finish_piece(number):
+                self._publish(part)
+        else:
+            digest = hashlib.sha256() if part.file.sha256 else None
+            if self._read_store(part, start, end, digest):
+                self._publish(part, digest.hexdigest() if digest else "")
+
+    def _read_small(self, file: RemoteFile) -> memoryview:
         """Returns the content of a small file. Raises TransferFailed."""
-        file = part.file
         try:
             answer = obstore.get(self._client, file.key, options=_options(file))
             # A large one that has taken its place would not fit into the memory.
@@ -197,49 +227,48 @@ class Transfer:
             raise WrongSize(file)
         return True
 
-    def _publish_content(self, part: PartFile, content: memoryview) -> bytes:
-        """Writes a file, whose whole content this is, and gives it its names. Returns its hash."""
-        digest = hashlib.sha256(content)
-        # Threads that do this at the same time hinder each other: it takes twice their processor time then.
+    def _publish_content(self, part: Part, content: memoryview, sha256: str) -> None:
+        """As `_publish`, for a file whose whole content this is."""
         with self._naming:
-            part.write(content, 0)
-            part.cut()
-            self._give_names(part, digest.hexdigest())
+            part.write_whole(content)
+            self._give_names(part, sha256)
             self._on_file(part.file)
         self._add(0, 1)
-        return digest.digest()
 
     def _publish(self, part: PartFile, sha256: str = "") -> None:
         """Gives a complete file its names. `sha256`: its hash, if that is known. Whether it is on the disk is
         not waited for: see `durability`."""
         with self._away_from_store():
-            content = sha256 or part.sha256()
+            content = part.sha256() if part.file.sha256 and not sha256 else sha256
             with self._naming:
                 self._give_names(part, content)
             self._on_file(part.file)
         self._add(0, 1)
 
-    def _give_names(self, part: PartFile, sha256: str) -> None:
+    def _give_names(self, part: Part, sha256: str) -> None:
         """Called by one thread at a time: two files of one content, which arrive together, would both be
         kept. Raises WrongContent."""
         if part.file.sha256 not in ("", sha256):
             # The next download begins anew.
             part.discard()
             raise WrongContent(part.file)
-        os.utime(part.descriptor, (part.file.modified_at, part.file.modified_at))
-        os.fchmod(part.descriptor, READ_ONLY)
         name, content = self._cache.name(part.file.identity), self._cache.content(sha256)
+        if not sha256:
+            part.seal()
+            part.move(name)
+            return
         try:
             os.link(content, name)
         except OSError as error:
             if error.errno not in NOT_LINKED:
                 raise
-            # Before its name, so that whoever gets the lock next finds that.
-            os.link(part.path, name)
+            part.seal()
             if error.errno == errno.ENOENT:
+                # Before the part is gone, so that whoever gets the lock next finds the name.
+                os.link(part.path, name)
                 part.move(content)
             else:
-                part.discard()
+                part.move(name)
         else:
             part.discard()
 
@@ -253,10 +282,17 @@ class Transfer:
             with self._count:
                 self.not_at_store -= 1
 
-    def _add(self, count: int, files: int) -> None:
+    def _add(self, count: int, files: int, waiting: int = 0) -> None:
         with self._count:
             self.bytes += count
             self.files += files
+            self._waiting_bytes += waiting
+
+
+def _wait_for(thread: threading.Thread, on_poll: Callable[[], None]) -> None:
+    while thread.is_alive():
+        thread.join(POLL_S)
+        on_poll()
 
 
 def _options(file: RemoteFile) -> GetOptions:

@@ -43,16 +43,20 @@ class Tree:
         os.mkdir(self._aside)
         self._own(self._aside)
         self._folders = {self._aside}
+        # Whether the cache had the last file that was asked for.
+        self._had_last = False
 
     def add(self, file: RemoteFile) -> bool:
+        """As `link`, for a file that the cache may lack: an error costs several times as much as a question.
+        Most often the cache has all files, or none."""
+        self._had_last = (self._had_last or self._cache.has(file.identity)) and self.link(file)
+        return self._had_last
+
+    def link(self, file: RemoteFile) -> bool:
         """Returns whether the cache has the file, which is in the folder then. Raises DataError for names
         that the disk does not tell apart."""
         source, path = self._cache.name(file.identity), f"{self._aside}/{file.path}"
-        # An error costs several times as much, which counts where nothing is here yet.
-        if not os.access(source, os.F_OK):
-            return False
-        folder = os.path.dirname(path)
-        self._make_folder(folder)
+        self._make_folder(path.rpartition("/")[0])
         try:
             self._place(source, path)
         except FileNotFoundError:

@@ -12,6 +12,7 @@ from trainhub_node.supervisor.gang import Gang
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
 
@@ -25,20 +26,22 @@ def hub_opener(gang: Gang, url: str) -> request.OpenerDirector:
 
 def hub_proxies(gang: Gang, url: str) -> dict[str, str]:
     """Returns the proxies by which this node reaches the hub, by the scheme of addresses."""
-    variables = _variables_for(gang, url)
+    variables = _variables_for(gang.terms["pip"], url)
     by_scheme = {name.lower().removesuffix("_proxy"): value for name, value in variables.items()}
     return {name: by_scheme[name] for name in ("http", "https") if name in by_scheme}
 
 
-def hub_variables(gang: Gang, url: str, certificates: Mapping[str, str]) -> dict[str, str]:
-    """Returns the variables with which another program connects to the hub as `hub_opener` does.
-    `certificates`: those with which it trusts the authorities of this machine."""
-    authority = gang.terms["ca"]
-    return _variables_for(gang, url) | ({"SSL_CERT_FILE": authority} if authority else dict(certificates))
+def hub_variables(terms: Mapping[str, Any], url: str, certificates: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables with which another program connects to the hub as `hub_opener` does. `terms`:
+    of an attempt; `certificates`: those with which it trusts the authorities of this machine."""
+    authority = terms["ca"]
+    return _variables_for(terms["pip"], url) | (
+        {"SSL_CERT_FILE": authority} if authority else dict(certificates)
+    )
 
 
-def _variables_for(gang: Gang, url: str) -> dict[str, str]:
-    return {} if is_loopback(urlsplit(url).hostname or "") else proxy_variables(gang.terms["pip"])
+def _variables_for(settings: Mapping[str, str], url: str) -> dict[str, str]:
+    return {} if is_loopback(urlsplit(url).hostname or "") else proxy_variables(settings)
 
 
 def proxy_variables(settings: Mapping[str, str]) -> dict[str, str]:

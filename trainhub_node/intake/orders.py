@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainhub_launch.data.downloads import DataDownload
+from trainhub_launch.data.outputs import StoreFolder
 from trainhub_launch.data.probe_work import LIST, TEST
 from trainhub_launch.data.shares import read_share
 from trainhub_launch.data.stores import FOLDER, HUB, HUB_SETTINGS, OUTPUT_KINDS, STORE_KINDS
@@ -98,12 +99,19 @@ def _check_make(order: NodeOrder) -> None:
 def _check_checkpoint(order: NodeOrder) -> None:
     if order.checkpoint is None:
         return
-    for path in (order.checkpoint.folder, *(file.path for file in order.checkpoint.files)):
+    checkpoint = order.checkpoint
+    keys = (file.key for file in checkpoint.stored_files)
+    for path in (checkpoint.folder, *(file.path for file in checkpoint.all_files), *keys):
         if type(path) is not str or "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
             raise WireError(f"checkpoint has {path!r:.100}, which is no path below a folder")
-    for file in order.checkpoint.files:
+    for file in checkpoint.all_files:
         if type(file.sha256) is not str or not SHA256.fullmatch(file.sha256):
             raise WireError(f"checkpoint has {file.sha256!r:.100}, which is no SHA-256")
+    for name, folder in (("store", checkpoint.store), ("source", checkpoint.source)):
+        if folder is not None:
+            _check_store_folder(f"checkpoint.{name}", folder)
+    if checkpoint.stored_files and checkpoint.source is None:
+        raise WireError("checkpoint has stored_files, and no source of them")
 
 
 def _check_downloads(field: str, downloads: Mapping[str, DataDownload]) -> None:
@@ -137,18 +145,21 @@ def _check_downloads(field: str, downloads: Mapping[str, DataDownload]) -> None:
 
 
 def _check_outputs(order: NodeOrder) -> None:
-    outputs = order.outputs
-    if outputs is None:
+    if order.outputs is None:
         return
     if order.kind != OrderKind.RUN:
         raise WireError("outputs stand only in an order of a run")
-    if outputs.store.kind not in OUTPUT_KINDS:
-        raise WireError(f"outputs has a store of kind {outputs.store.kind!r:.100}; upgrade the agent")
-    _check_texts("outputs", (outputs.path, outputs.secret, *outputs.store.settings.values()))
-    if any(part in ("", ".", "..") for part in outputs.path.removeprefix("/").split("/")):
-        raise WireError(f"outputs has {outputs.path!r:.100}, which is no path of a folder")
-    if outputs.store.kind == FOLDER and not outputs.path.startswith("/"):
-        raise WireError(f"outputs has {outputs.path!r:.100}, which is no absolute path")
+    _check_store_folder("outputs", order.outputs)
+
+
+def _check_store_folder(name: str, folder: StoreFolder) -> None:
+    if folder.store.kind not in OUTPUT_KINDS:
+        raise WireError(f"{name} has a store of kind {folder.store.kind!r:.100}; upgrade the agent")
+    _check_texts(name, (folder.path, folder.secret, *folder.store.settings.values()))
+    if any(part in ("", ".", "..") for part in folder.path.removeprefix("/").split("/")):
+        raise WireError(f"{name} has {folder.path!r:.100}, which is no path of a folder")
+    if folder.store.kind == FOLDER and not folder.path.startswith("/"):
+        raise WireError(f"{name} has {folder.path!r:.100}, which is no absolute path")
 
 
 def _check_inputs(order: NodeOrder) -> None:

@@ -41,30 +41,30 @@ def run(folder: str, uid: int) -> NoReturn:
     try:
         if os.geteuid() == 0:
             os.chown(own, uid, uid)
-        made = namespaces.make(lambda: mounts.arrange(view))
-        use(made, own, uid)
+        spaces = namespaces.make(lambda: mounts.arrange(view))
+        use(spaces, own, uid)
     except (OSError, namespaces.NamespaceError) as error:
         sys.stdout.write(namespaces.reason(error))
         sys.stdout.flush()
     os._exit(0)
 
 
-def use(made: namespaces.Namespaces, own: str, uid: int) -> None:
+def use(spaces: namespaces.Namespaces, own: str, uid: int) -> None:
     """Starts a process of the account `uid` in the namespaces, which writes into the folder `own`, and ends
     them. Raises OSError, and NamespaceError."""
-    pid = made.fork()
+    pid = spaces.fork()
     if pid == 0:
-        _write(made, own, uid)
+        _write(spaces, own, uid)
     if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
-        made.end()
+        spaces.end()
         raise namespaces.NamespaceError("a process in them could not change its account or write")
-    made.drain()
-    os.waitpid(made.holder, 0)
+    spaces.drain()
+    os.waitpid(spaces.holder, 0)
 
 
-def _write(made: namespaces.Namespaces, own: str, uid: int) -> NoReturn:
+def _write(spaces: namespaces.Namespaces, own: str, uid: int) -> NoReturn:
     try:
-        made.enter()
+        spaces.enter()
         if os.geteuid() != uid:
             os.setgroups(())
             os.setresgid(uid, uid, uid)

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trainhub_launch.states import ErrorKind, Phase, StopReason
-from trainhub_node import records
+from trainhub_node import records, run_secrets
 from trainhub_node.attempts import attempt_list
-from trainhub_node.launch import run_secrets, wrapper
+from trainhub_node.bootstrap_command import AGENT_WRAPPER
 from trainhub_node.rundir import RunDir
 from trainhub_node.supervisor.variables import BASE
 
@@ -26,7 +26,7 @@ def start_child(folder: RunDir, secrets: Mapping[str, str]) -> subprocess.Popen[
     try:
         with Path(folder.child_log).open("ab") as log_file:
             return subprocess.Popen(
-                [*wrapper.AGENT_WRAPPER, "child", folder.path],
+                [*AGENT_WRAPPER, "child", folder.path],
                 stdin=stdin,
                 stdout=log_file,
                 stderr=log_file,

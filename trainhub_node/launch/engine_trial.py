@@ -14,10 +14,10 @@ from pathlib import Path
 
 from trainhub_launch.machine import CONTAINERS, IMAGE_BUILDS
 from trainhub_node import records
+from trainhub_node.bootstrap_command import AGENT_WRAPPER
 from trainhub_node.containers import discovery
 from trainhub_node.containers.engine import DOCKER, OFF, PODMAN, UNSHARE, Engine
 from trainhub_node.containers.trial import REQUEST
-from trainhub_node.launch import wrapper
 from trainhub_node.settings import NodeSettings
 from trainhub_node.untrusted import removal
 
@@ -156,7 +156,7 @@ def _trial(settings: NodeSettings, engine: Engine) -> str:
         records.write(str(folder / REQUEST), {"engine": engine.to_terms(), "uid": uid}, patient=False)
         (folder / "root.tar").write_bytes(_empty_image())
         done = subprocess.run(
-            [*wrapper.AGENT_WRAPPER, "container-trial", str(folder)],
+            [*AGENT_WRAPPER, "container-trial", str(folder)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

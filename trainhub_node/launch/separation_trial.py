@@ -12,6 +12,7 @@ from trainhub_launch.machine import (
     BUILDS,
     CGROUP,
     CHANGED_DATA,
+    CHECKPOINT_STORES,
     CONDA,
     DATASETS,
     DISK,
@@ -31,10 +32,10 @@ from trainhub_launch.machine import (
     WHEEL_BUILDS,
 )
 from trainhub_launch.scheduler.capabilities import GLIBC
+from trainhub_node.bootstrap_command import AGENT_WRAPPER
 from trainhub_node.data.node_cache import find_obstore
 from trainhub_node.isolation import landlock, network_rules
 from trainhub_node.isolation.cgroup_place import find_place
-from trainhub_node.launch import wrapper
 from trainhub_node.launch.conda_support import find_rattler
 from trainhub_node.launch.uv_support import usable_uv
 from trainhub_node.machine.host import memory_total
@@ -108,7 +109,7 @@ def _trial(settings: NodeSettings, uid: int) -> str:
     os.chmod(folder, 0o711)  # noqa: S103 - the account of the trial passes through
     try:
         done = subprocess.run(
-            [*wrapper.AGENT_WRAPPER, "trial", folder, str(uid)],
+            [*AGENT_WRAPPER, "trial", folder, str(uid)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -146,6 +147,7 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (CONDA, bool(find_rattler())),
         (DOWNLOADS, has_obstore),
         (OUTPUT_STORES, has_obstore),
+        (CHECKPOINT_STORES, has_obstore),
         (DATASETS, has_obstore),
         (PROBE, True),
         (HUB_DATA, has_obstore),

@@ -10,6 +10,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from trainhub_launch.order import NodeOrder, OrderKind
@@ -26,16 +27,21 @@ from trainhub_node.launch import unpack
 from trainhub_node.launch.cache import SnapshotCache
 from trainhub_node.launch.children import fail_attempt, finish_before_start, start_child
 from trainhub_node.launch.claims import Claims
-from trainhub_node.launch.run_secrets import RunSecrets
 from trainhub_node.link.hub_client import HubClient, HubError, HubUnavailable, InvalidOrder
+from trainhub_node.run_secrets import RunSecrets
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
+from trainhub_node.stores.store_files import StoreUnusable
 from trainhub_node.untrusted import removal
 
 log = logging.getLogger(__name__)
 FAILURE_PAUSE_S = 1.0
 # Attempts that may wait for a thread. Further ones are dropped: the answers to reports bring them again.
 MAX_PENDING = 1000
+
+
+class _Interrupted(Exception):
+    """The attempt is to stop, or the agent ends."""
 
 
 class Starter:
@@ -115,6 +121,8 @@ class Starter:
         `postpone`: if so, resume the attempt when that step has ended, because the hub sends a wake-up only
         once. Other callers repeat their call by themselves."""
         with self._lock:
+            if self._closing.is_set():
+                return  # the next agent gets it from the hub or from the folder
             if folder.key in self._busy:
                 if postpone:
                     self._postponed.add(folder.key)
@@ -123,7 +131,7 @@ class Starter:
                 rejections.reject("a wake-up", f"{MAX_PENDING} attempts wait to be claimed already")
                 return
             self._busy.add(folder.key)
-        self._threads.submit(self._run, folder, step)
+            self._threads.submit(self._run, folder, step)
 
     def check(self, folder: RunDir) -> None:
         """Handles an attempt without a child's record: prepares it again, or fails it if its child died at
@@ -150,8 +158,9 @@ class Starter:
             child.wait()
 
     def close(self) -> None:
-        self._closing.set()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            self._closing.set()
+            self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _run(self, folder: RunDir, step: Callable[[RunDir], None]) -> None:
         try:
@@ -200,13 +209,14 @@ class Starter:
         if Path(folder.child).exists() or "over_at" in attempt_list.read_agent_record(folder):
             return
         order = NodeOrder.from_json(records.read(folder.order))
-        has_source = order.kind == OrderKind.RUN
-        if (
-            has_source
-            and not Path(folder.work).exists()
-            and not self._until_available(folder, ErrorKind.SNAPSHOT, lambda: self._unpack(folder, order))
-        ):
-            return
+        if order.kind == OrderKind.RUN and not Path(folder.work).exists():
+            read, unpack_source = (
+                partial(step, folder, order) for step in (self._read_checkpoint, self._unpack)
+            )
+            if not self._until_available(folder, ErrorKind.DATA, read):
+                return
+            if not self._until_available(folder, ErrorKind.SNAPSHOT, unpack_source):
+                return
         if not self._until_available(
             folder, ErrorKind.DATA, lambda: fetch_manifests(self._hub, folder, order)
         ):
@@ -221,13 +231,24 @@ class Starter:
         with self._lock:
             self._children[folder.key] = child
 
+    def _read_checkpoint(self, folder: RunDir, order: NodeOrder) -> None:
+        """Raises HubError, StoreUnusable and _Interrupted."""
+        checkpoint = order.checkpoint
+        if checkpoint is not None and checkpoint.source is not None:
+            secret = self._secrets.fetch(folder).get(checkpoint.source.secret_key, "")
+            restore.read_from_store(folder, checkpoint, secret, lambda: self._check(folder))
+
+    def _check(self, folder: RunDir) -> None:
+        if self._closing.is_set() or Path(folder.stop).exists():
+            raise _Interrupted
+
     def _unpack(self, folder: RunDir, order: NodeOrder) -> None:
         archive = self._snapshots.fetch(order.snapshot)
         account, checkpoint = attempt_list.read_account(folder), order.checkpoint
         if checkpoint is None:
             unpack.unpack_snapshot(archive, Path(folder.work), account)
             return
-        restore.download(self._hub, folder, checkpoint)
+        restore.download(self._hub, folder, checkpoint, lambda: self._check(folder))
         unpack.unpack_snapshot(
             archive,
             Path(folder.work),
@@ -248,7 +269,9 @@ class Starter:
             except HubUnavailable as error:
                 log.info("Run %s waits for the hub (%s): %s", folder.run, kind, error)
                 self._closing.wait(backoff.next_s())
-            except (HubError, unpack.BadSnapshot) as error:
+            except _Interrupted:
+                continue
+            except (HubError, unpack.BadSnapshot, StoreUnusable) as error:
                 fail_attempt(folder, kind, attempt_list.as_sentence(error))
                 return False
             except OSError as error:

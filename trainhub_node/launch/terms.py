@@ -71,6 +71,7 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
         "rattler": find_rattler(),
         "data": data_terms(settings),
         "shares": shares_folder(settings),
+        "nfs_servers": list(settings.nfs_servers),
         "ca": str(settings.rank_ca) if settings.hub_ca else "",
     }
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import trainhub_launch
-from trainhub_node.settings import NodeSettings, SettingsError, can_execute
+from trainhub_node.bootstrap_command import AGENT_WRAPPER, PACKAGE, PYTHON_OPTIONS
+from trainhub_node.run_account import can_execute
+from trainhub_node.settings import NodeSettings, SettingsError
 from trainhub_node.untrusted import ancestors
 
-PACKAGE = Path(__file__).resolve().parent.parent
 PACKAGES = (Path(trainhub_launch.__file__).parent, PACKAGE)
-# -I and -S: no variable, no user's folder and no `sitecustomize` of the run may change what the wrapper does.
-# They also save 20 ms at each start.
-PYTHON_OPTIONS = ("-I", "-S", "-X", "utf8")
-AGENT_WRAPPER = (sys.executable, *PYTHON_OPTIONS, str(PACKAGE / "bootstrap.py"))
 
 
 def wrapper_argv(settings: NodeSettings) -> list[str]:

@@ -13,6 +13,7 @@ import httpx
 import msgpack
 
 from trainhub_launch.addresses import is_loopback
+from trainhub_launch.data.stores import HUB, TICKET, URL, Store
 from trainhub_launch.errors import WireError
 from trainhub_launch.json_types import JsonObject
 from trainhub_launch.order import NodeOrder
@@ -72,6 +73,7 @@ class HubClient:
     machine are trusted."""
 
     def __init__(self, url: str, token: str = "", ca: Path | None = None, pem: str = "") -> None:
+        self._token = token
         self._client = http_client(url, ssl.create_default_context(cafile=ca, cadata=pem or None), token)
 
     def close(self) -> None:
@@ -133,6 +135,11 @@ class HubClient:
         """Downloads a file of the checkpoint with which the attempt begins, as `download_snapshot` does."""
         self._download(f"{CHECKPOINTS}{run}/{attempt}/files/{sha256}", to)
 
+    def checkpoint_store(self, run: str, attempt: int) -> Store:
+        """Returns the hub as a store, in whose folder `files` is what `download_checkpoint_file` reads."""
+        address = str(self._client.base_url.join(f"{CHECKPOINTS}{run}/{attempt}"))
+        return Store(HUB, settings={URL: address, TICKET: self._token})
+
     def download_manifest(self, run: str, attempt: int, sha256: str, to: Path) -> None:
         """Downloads the list of the files of a dataset that the attempt reads, as `download_snapshot`
         does."""
@@ -147,12 +154,21 @@ class HubClient:
         except (ValueError, KeyError, TypeError) as error:
             raise HubUnavailable("the hub's answer about giving data to others is invalid") from error
 
-    def announce_checkpoints(self, run: str, attempt: int, announced: JsonObject) -> dict[str, int]:
-        """Tells the hub which checkpoints are here. Returns, by name, the number of each that it takes
-        now."""
+    def announce_checkpoints(
+        self, run: str, attempt: int, announced: JsonObject
+    ) -> tuple[dict[str, int], dict[int, list[str]]]:
+        """Tells the hub which checkpoints are here. Returns, by name, the number of each that it takes now,
+        and the numbers of those whose files are to be removed from a datastore, each with the keys of files
+        that stay."""
         answer = self._request("POST", f"{CHECKPOINTS}{run}/{attempt}/", json=announced)
         try:
-            return {str(name): int(number) for name, number in answer.json()["numbers"].items()}
+            data = answer.json()
+            numbers = {str(name): int(number) for name, number in data["numbers"].items()}
+            # Earlier hubs keep all checkpoints themselves.
+            surplus: dict[int, list[str]] = {int(number): [] for number in data.get("surplus", ())}
+            for number, keys in data.get("shared_surplus", {}).items():
+                surplus[int(number)] = list(map(str, keys))
+            return numbers, surplus
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise HubUnavailable("the hub's answer about checkpoints is invalid") from error
 
@@ -160,9 +176,22 @@ class HubClient:
         """Tells the hub which files are this node's part of a checkpoint; they are uploaded already."""
         self._request("POST", f"{CHECKPOINTS}{run}/{attempt}/{number}/", json=part)
 
-    def note_stored_outputs(self, run: str, attempt: int, files: Sequence[JsonObject]) -> None:
-        """Tells the hub which outputs of the attempt are in a datastore: {"path", "size", "sha256"} each."""
-        self._request("POST", f"/api/v1/node/stored-outputs/{run}/{attempt}/", json={"files": [*files]})
+    def note_removed_checkpoints(
+        self, run: str, attempt: int, numbers: Sequence[int], problem: str, partial: Sequence[int]
+    ) -> None:
+        """Tells the hub that nothing of these checkpoints is in the datastore any more, and of those in
+        `partial` only what was to stay; `problem`: why that could not be done, as a sentence, "" if it
+        was."""
+        body: JsonObject = {"numbers": [*numbers], "problem": problem, "shared": [*partial]}
+        self._request("POST", f"{CHECKPOINTS}{run}/{attempt}/removed/", json=body)
+
+    def note_stored_outputs(
+        self, run: str, attempt: int, files: Sequence[JsonObject], removed: Sequence[str] = ()
+    ) -> None:
+        """Tells the hub which outputs of the attempt are in a datastore, {"path", "size", "sha256"} each, and
+        the paths of those that are not there any more."""
+        body = {"files": [*files], "removed": [*removed]}
+        self._request("POST", f"/api/v1/node/stored-outputs/{run}/{attempt}/", json=body)
 
     def _download(self, address: str, to: Path) -> None:
         offset = to.stat().st_size if to.exists() else 0

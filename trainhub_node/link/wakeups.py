@@ -132,9 +132,13 @@ class WakeupListener(threading.Thread):
             self._ended.clear()
             self._closing.wait(backoff.next_s())
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """Has it ask for no further configuration. Waits for nothing."""
         self._closing.set()
         self._ended.set()
+
+    def close(self) -> None:
+        self.stop()
         self._replace_worker(None)
 
     def _fetch_config(self) -> dict[str, Any]:

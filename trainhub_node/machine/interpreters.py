@@ -21,10 +21,16 @@ def find_interpreters(default: str, account: Account | None = None) -> tuple[Int
     """Returns `default`, then those on PATH, in /usr/bin and of pyenv and conda. Each real interpreter
     appears once, if it runs."""
     interpreters: dict[Path, Interpreter] = {}
+    failed: set[tuple[Path, Path]] = set()
     for path in (default, *_candidates()):
-        resolved = Path(path).resolve()
-        if resolved not in interpreters and (version := python_version(path, account)):
+        # Folders hold one under several names, and whether the account may enter differs by folder.
+        resolved, folder = Path(path).resolve(), Path(path).parent
+        if resolved in interpreters or (folder, resolved) in failed:
+            continue
+        if version := python_version(path, account):
             interpreters[resolved] = Interpreter(path=path, version=version)
+        else:
+            failed.add((folder, resolved))
     return tuple(interpreters.values())
 
 

@@ -5,28 +5,45 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from trainhub_node import records
 from trainhub_node.attempts import attempt_list
-from trainhub_node.checkpoints.entries import version_of_file
 from trainhub_node.link.file_upload import FileUpload, digest_of
 from trainhub_node.outputs.output_files import OUTPUTS
 from trainhub_node.rundir import RunDir
-from trainhub_node.untrusted.run_files import open_run_file
+from trainhub_node.untrusted.beneath import OutsideFolder
+from trainhub_node.untrusted.run_files import open_run_file, version_of_file
 
 SAVE_EVERY_S = 0.5
+UNREADABLE = "unreadable"
+
+
+class FileElsewhere(NamedTuple):
+    """A file in a datastore. `version`: which one it is, "" if nothing could change it any more when it was
+    written; what is not "" also has its size and hash."""
+
+    version: str = ""
+    size: int = 0
+    sha256: str = ""
 
 
 class OutputRecord:
-    """`files`: those that the hub has, as its reports name them; `elsewhere`: names of files in a datastore,
-    which the hub knows."""
+    """`files`: those that the hub has, as its reports name them; `elsewhere`: by name, those in a datastore
+    of which the hub knows."""
 
     def __init__(self, folder: RunDir) -> None:
         self._folder = folder
         record: dict[str, Any] = records.read(folder.outputs_record) or {}
         self.files: dict[str, dict[str, Any]] = {file["path"]: file for file in record.get("files", ())}
-        self.elsewhere: set[str] = set(record.get("elsewhere", ()))
+        elsewhere = record.get("elsewhere", {})
+        # Earlier agents wrote only when nothing could change any more, and kept the names alone.
+        self.elsewhere: dict[str, FileElsewhere] = (
+            {name: FileElsewhere(*facts) for name, facts in elsewhere.items()}
+            if isinstance(elsewhere, dict)
+            else dict.fromkeys(elsewhere, FileElsewhere())
+        )
         # Of files that were uploaded while the ranks ran, and may have been changed since.
         self._versions: dict[str, str] = record.get("versions", {})
         self._warnings: list[str] = []
@@ -69,13 +86,31 @@ class OutputRecord:
             del self.files[name]
         return bool(removed)
 
+    def is_elsewhere(self, name: str, path: str) -> bool:
+        """Returns whether the file at `path` below the working folder lies in the datastore as it is now."""
+        there = self.elsewhere.get(name)
+        return there is not None and there.version in {"", current_version(self._folder, path)}
+
+    def removed_elsewhere(self, names: set[str]) -> list[str]:
+        """Returns the names of files in the datastore that the script has removed since; `names`: those that
+        were found now."""
+        if not os.path.isdir(self._folder.work):
+            # It was not the script that removed all of it: what was saved must stay.
+            return []
+        return sorted(name for name in self.elsewhere.keys() - names if self._is_removed(name))
+
+    def forget_elsewhere(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.elsewhere.pop(name, None)
+        self._save_now_and_then()
+
     def _is_removed(self, name: str) -> bool:
         # See output_files for what is named how.
         paths = [f"{OUTPUTS}/{name}", *([name] if name.startswith("logs/") else [])]
         return all(_is_gone(f"{self._folder.work}/{path}") for path in paths)
 
-    def note_elsewhere(self, names: set[str]) -> None:
-        self.elsewhere |= names
+    def note_elsewhere(self, files: Mapping[str, FileElsewhere]) -> None:
+        self.elsewhere |= files
         self._save_now_and_then()
 
     def warn(self, sentence: str) -> None:
@@ -85,7 +120,7 @@ class OutputRecord:
         self._saved_at = time.monotonic()
         content: dict[str, object] = {"files": list(self.files.values()), "warnings": self._warnings}
         if self.elsewhere:
-            content["elsewhere"] = [*self.elsewhere]
+            content["elsewhere"] = {name: [*file] for name, file in self.elsewhere.items()}
         if self._versions:
             content["versions"] = self._versions
         records.write(self._folder.outputs_record, content)
@@ -93,6 +128,19 @@ class OutputRecord:
     def _save_now_and_then(self) -> None:
         if time.monotonic() - self._saved_at > SAVE_EVERY_S:
             self.save()
+
+
+def current_version(folder: RunDir, path: str) -> str:
+    """Returns the version of the file that is at the path now, under its own name; one that no file has if
+    it cannot be read."""
+    try:
+        fd = open_run_file(folder.work, path, attempt_list.read_owner(folder))
+    except (OutsideFolder, OSError):
+        return UNREADABLE
+    try:
+        return version_of_file(os.path.basename(path), os.fstat(fd))
+    finally:
+        os.close(fd)
 
 
 def _is_gone(path: str) -> bool:

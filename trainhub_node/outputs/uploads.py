@@ -9,23 +9,23 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from weakref import WeakValueDictionary
 
-from trainhub_launch.data.outputs import OutputOrder
+from trainhub_launch.data.outputs import StoreFolder
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.states import ErrorKind, Phase
 from trainhub_node import records
 from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import Attempts, Key
-from trainhub_node.backoff import Backoff
-from trainhub_node.launch.run_secrets import RunSecrets
 from trainhub_node.link.file_upload import FileUpload, UploadAbandoned
-from trainhub_node.link.hub_client import HubClient, HubUnavailable, RequestRejected, TokenRejected
-from trainhub_node.outputs.early import EarlyUploads
-from trainhub_node.outputs.output_files import output_files
+from trainhub_node.link.hub_client import HubClient, RequestRejected
+from trainhub_node.outputs.early import EarlyStoreOutputs, EarlyUploads
+from trainhub_node.outputs.output_files import OUTPUTS, PREFIXES, output_files
 from trainhub_node.outputs.record import OutputRecord
-from trainhub_node.outputs.stored_outputs import StoredOutputs
-from trainhub_node.outputs.writing import NotWritten, OutputWriting
+from trainhub_node.outputs.store_outputs import StoreOutputs
+from trainhub_node.run_secrets import RunSecrets
 from trainhub_node.rundir import RunDir
+from trainhub_node.stores.store_files import StoreUnusable
 from trainhub_node.untrusted.beneath import OutsideFolder
 
 log = logging.getLogger(__name__)
@@ -47,20 +47,22 @@ class OutputUploads:
         self._before = before
         self._on_change = on_change
         self._files = FileUpload(hub, attempts)
-        self._hub = hub
-        self._attempts = attempts
-        self._secrets = secrets
-        self._writing = OutputWriting()
         self._busy: set[Key] = set()
         self._threads = ThreadPoolExecutor(2, "upload")
         self._closing = False
         self._lock = threading.Lock()
-        self._turns: dict[Key, threading.Lock] = {}
-        self._early = EarlyUploads(attempts, self._files, self._turn, on_change)
+        # Each is there as long as somebody has its turn, or waits for it.
+        self._turns: WeakValueDictionary[Key, threading.Lock] = WeakValueDictionary()
+        self._store_outputs = StoreOutputs(hub, attempts, secrets, lambda: self._closing)
+        self._early = (
+            EarlyUploads(attempts, self._turn, on_change, self._files),
+            EarlyStoreOutputs(attempts, self._turn, on_change, self._store_outputs),
+        )
 
     def start(self) -> None:
         """Begins to upload outputs of attempts that run."""
-        self._early.start()
+        for thread in self._early:
+            thread.start()
 
     def submit(self, folder: RunDir) -> None:
         """Called from one thread only; repeated calls for an attempt have no effect."""
@@ -71,7 +73,8 @@ class OutputUploads:
 
     def close(self) -> None:
         self._closing = True
-        self._early.close()
+        for thread in self._early:
+            thread.close()
         self._files.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -119,7 +122,7 @@ class OutputUploads:
         names = set[str]()
         for name, path in output_files(folder, record.warn):
             names.add(name)
-            if name in record.elsewhere:
+            if record.is_elsewhere(name, path):
                 continue
             try:
                 record.upload(self._files, name, path)
@@ -136,37 +139,18 @@ class OutputUploads:
         record.forget_removed(names)
         record.save()
 
-    def _write(self, folder: RunDir, order: OutputOrder, record: OutputRecord) -> None:
+    def _write(self, folder: RunDir, order: StoreFolder, record: OutputRecord) -> None:
         """Writes what is in outputs/ into a datastore, and tells the hub. What cannot be written there goes
         to the hub, so that nothing is lost."""
-        told = StoredOutputs(self._hub, folder, lambda: self._check(folder))
+        outputs = list(output_files(folder, lambda _: None, {OUTPUTS: PREFIXES[OUTPUTS]}))
+        missing = [file for file in outputs if not record.is_elsewhere(*file)]
         try:
-            written = self._writing.written(
-                folder, order, self._secret(folder, order), record.elsewhere, lambda: self._check(folder)
-            )
-            try:
-                for name, size, sha256 in written:
-                    told.add(name, size, sha256)
-                    record.note_elsewhere(told.confirmed)
-            finally:
-                told.send()
-        except (NotWritten, RequestRejected) as error:
+            self._store_outputs.write(folder, order, record, missing, is_final=True)
+        except (StoreUnusable, RequestRejected) as error:
             record.warn(f"Outputs could not be written to the datastore, and are on the hub instead: {error}")
-        record.note_elsewhere(told.confirmed)
-
-    def _secret(self, folder: RunDir, order: OutputOrder) -> str:
-        """Returns the credentials of the datastore, however long the hub is away: an agent that was started
-        again has to ask. Raises UploadAbandoned and RequestRejected."""
-        backoff = Backoff(max_s=5.0)
-        while order.secret_key:
-            try:
-                return self._secrets.fetch(folder).get(order.secret_key, "")
-            except (HubUnavailable, TokenRejected):
-                time.sleep(backoff.next_s())
-                self._check(folder)
-        return ""
-
-    def _check(self, folder: RunDir) -> None:
-        """Raises UploadAbandoned."""
-        if self._closing or not self._attempts.is_tracked(folder.key):
-            raise UploadAbandoned
+        removed = record.removed_elsewhere({name for name, _ in outputs})
+        try:
+            self._store_outputs.remove(folder, order, record, removed, is_final=True)
+            self._store_outputs.tell_again(folder, record)
+        except (StoreUnusable, RequestRejected) as error:
+            record.warn(f"What the script has removed from outputs/ stays in the datastore: {error}")

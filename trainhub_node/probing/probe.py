@@ -29,7 +29,7 @@ TOO_LONG = (
 def carry_out(gang: Gang) -> None:
     """Raises PreparationFailed, and StopRequested."""
     hub = HubUpload(gang, "probe", "data")
-    progress = _Progress(hub)
+    progress = _ProbeProgress(hub)
     is_list, output = gang.order["probe"]["work"] == LIST, f"{gang.folder.path}/list"
     gang.log("Listing the files." if is_list else "Reading the first files.")
     if gang.input_paths:
@@ -52,7 +52,7 @@ def carry_out(gang: Gang) -> None:
     hub.finish(result)
 
 
-class _Progress:
+class _ProbeProgress:
     """Tells the hub how far a list is, at most every PROGRESS_S seconds."""
 
     def __init__(self, hub: HubUpload) -> None:
@@ -66,7 +66,7 @@ class _Progress:
             self._hub.post("progress/", {"files": files, "bytes": size})
 
 
-def _read_store(gang: Gang, output: str, progress: _Progress) -> Record:
+def _read_store(gang: Gang, output: str, progress: _ProbeProgress) -> Record:
     require_library(gang)
     ((_, item),) = gang.order["downloads"].items()
     download = DataDownload.from_json(item)

@@ -17,6 +17,7 @@ from trainhub_launch.telemetry import RankRead
 from trainhub_node import __version__
 from trainhub_node.data import cached_lists
 from trainhub_node.data.node_cache import cache_bytes, find_obstore, node_cache
+from trainhub_node.data.shares.allowed_servers import NONE
 from trainhub_node.data.shares.nfs_client import find_obstacle
 from trainhub_node.launch.engine_trial import NOT_TRIED, EngineStatus, engine_capabilities, try_engine
 from trainhub_node.launch.separation_trial import capabilities, description
@@ -87,7 +88,10 @@ class InventoryThread(threading.Thread):
 
     def _refresh_interpreters(self, previous: Inventory) -> Inventory:
         pythons = interpreters.find_interpreters(self._settings.python, self._settings.run_as)
-        return replace(previous, interpreters=pythons, can_mount_nfs=not find_obstacle())
+        return replace(previous, interpreters=pythons, can_mount_nfs=self._can_mount_nfs())
+
+    def _can_mount_nfs(self) -> bool:
+        return self._settings.nfs_servers != (NONE,) and not find_obstacle()
 
 
 class HeartbeatBuilder:

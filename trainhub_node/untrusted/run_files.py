@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 
 from trainhub_node.untrusted import beneath
 from trainhub_node.untrusted.beneath import OutsideFolder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def open_run_file(root: str, path: str, owner: int | None = None) -> int:
@@ -38,3 +43,14 @@ def _without_absolute_link(root: str, folder: int, path: str) -> str:
         os.close(entry)
     real = f"{os.path.realpath(root)}/"
     return target.removeprefix(real) if target.startswith(real) else path
+
+
+def version_of_file(name: str, status: os.stat_result) -> str:
+    """Returns what changes with every change of the file."""
+    return version_of_files([(name, status)])
+
+
+def version_of_files(files: Iterable[tuple[str, os.stat_result]]) -> str:
+    """Returns what changes with every change of one of the files, given by their names."""
+    versions = sorted((name, status.st_ino, status.st_size, status.st_mtime_ns) for name, status in files)
+    return hashlib.sha256(repr(versions).encode()).hexdigest()[:32]

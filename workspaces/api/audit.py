@@ -6,11 +6,11 @@ from typing import Any, cast
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from workspaces.api.cursor_pages import CursorPages
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.api.problems import ApiProblem
 from workspaces.audit_trail import entries
@@ -42,7 +42,7 @@ class AuditPageSerializer(serializers.Serializer[Any]):
     results = AuditEventSerializer(many=True)
 
 
-class AuditPages(CursorPagination):
+class AuditPages(CursorPages):
     ordering = "-id"
     page_size = 100
 

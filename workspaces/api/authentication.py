@@ -19,12 +19,12 @@ class TokenAuthentication(BaseAuthentication):
     valid session."""
 
     def authenticate(self, request: Request) -> tuple[User, Principal] | None:
-        scheme, _, text = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != SCHEME.lower():
+        text = bearer_token(request)
+        if text is None:
             return None
         try:
             requested = request.headers.get(tokens.WORKSPACE_HEADER, "")
-            principal = tokens.authenticate(text.strip(), requested, request.headers.get("User-Agent", ""))
+            principal = tokens.authenticate(text, requested, request.headers.get("User-Agent", ""))
             if principal is not None:
                 tokens.require_scope(principal.scope, request.method or "", request.path)
         except tokens.TokenExpired as error:
@@ -37,6 +37,12 @@ class TokenAuthentication(BaseAuthentication):
 
     def authenticate_header(self, request: Request) -> str:  # noqa: ARG002 - DRF's signature
         return f'{SCHEME} realm="TrainHub"'
+
+
+def bearer_token(request: Request) -> str | None:
+    """Returns the token with which a request is sent, None if it is sent without one."""
+    scheme, _, text = request.headers.get("Authorization", "").partition(" ")
+    return text.strip() if scheme.lower() == SCHEME.lower() else None
 
 
 def principal_of(request: Request) -> Principal | None:

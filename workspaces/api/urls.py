@@ -16,6 +16,7 @@ from workspaces.api import (
 
 urlpatterns = [
     path("me/", views.Me.as_view()),
+    path("me/token/", views.OwnToken.as_view()),
     path("audit/", audit.AuditList.as_view()),
     path("workspaces/", workspaces.WorkspaceList.as_view()),
     path("workspaces/<slug:slug>/", workspaces.WorkspaceDetail.as_view()),

@@ -90,6 +90,12 @@ TABLE = (
         re.compile(r"/api/v1/snapshots/|/api/v1/runs/|/api/v1/runs/[^/]+/(cancel|clone)/"),
     ),
     Calls(
+        "revoke itself",
+        frozenset({READ, LOG, REGISTER, SUBMIT, WRITE}),
+        ("DELETE",),
+        re.compile(r"/api/v1/me/token/"),
+    ),
+    Calls(
         "everything else that the person's role may do",
         frozenset({WRITE}),
         None,

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.authentication import login_throttle
-from workspaces.authentication.confirmation import requires_password
+from workspaces.authentication.confirmation import ask_for_password
 from workspaces.authentication.delays import TooManyAttempts
 from workspaces.authentication.password_check import client_address
 from workspaces.device_login import device_requests
@@ -38,13 +38,16 @@ def device(request: WorkspaceRequest) -> HttpResponse:
 
 @needs(Role.VIEWER)
 @require_POST
-@requires_password
 def answer(request: WorkspaceRequest) -> HttpResponse:
+    is_allowed = request.POST.get("answer") == "allow"
+    # Refusing gives nothing away, so it takes a single click.
+    question = ask_for_password(request) if is_allowed else None
+    if question is not None:
+        return question
     try:
         waiting = _waiting(request, request.POST.get("code", "")[:20])
     except TooManyAttempts as delay:
         return _page(request, error=delay.message, status=429)
-    is_allowed = request.POST.get("answer") == "allow"
     if waiting is None or not device_requests.answer(request.principal, waiting, is_allowed=is_allowed):
         return _page(request, error=UNKNOWN, status=400)
     if is_allowed:

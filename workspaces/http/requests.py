@@ -3,12 +3,15 @@ as the client knows it."""
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from starlette.requests import Request
 
 from workspaces.http.problems import Problem
+
+_DECIMAL = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 
 
 async def read_body(request: Request, max_bytes: int) -> bytes:
@@ -43,6 +46,17 @@ def query_integer(request: Request, name: str, default: int, *, maximum: int = 2
             400, "Bad request", f"{name} must be a whole number from 0 to {maximum}, not {text[:40]!r}."
         )
     return int(text)
+
+
+def query_number(request: Request, name: str, default: float, *, maximum: int) -> float:
+    """Returns a number in the query that may have decimals. Raises Problem 400 that names it if it is no
+    number or too large."""
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not _DECIMAL.fullmatch(text) or float(text) > maximum:
+        raise Problem(400, "Bad request", f"{name} must be a number from 0 to {maximum}, not {text[:40]!r}.")
+    return float(text)
 
 
 def _too_large(max_bytes: int) -> Problem:

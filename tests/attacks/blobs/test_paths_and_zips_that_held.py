@@ -71,6 +71,7 @@ def prepared() -> tuple[list[str], str]:
         "/api/v1/snapshots",
         "/api/v1/uploads",
         "/api/v1/node/wheel",
+        "/sdk",
         "/static",
     ]
     return below, token_of(make_viewer())

@@ -4,8 +4,7 @@ of the hub, and says nothing about what is stored here."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from collections.abc import AsyncIterator
 
 import httpx
 import pytest
@@ -19,7 +18,7 @@ from registry.scanning import versions
 from registry.transfer.routes import routes as model_routes
 from tests.attacks.blobs.test_foreign_hashes import SECRET, SHA256, hostile, names
 from tests.jobs.raw import bearing, opened, other_principal, other_token
-from tests.jobs.stored_outputs.builders import add_bucket, add_outputs, serving_s3
+from tests.jobs.stored_outputs.builders import add_bucket, add_outputs
 from tests.people import make_person, principal_of
 from tests.stores.s3_server import BUCKET, S3Server
 from tracking.artifacts.routes import routes as artifact_routes
@@ -32,17 +31,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 OWN = b"x" * len(SECRET)
 
 
-@pytest.fixture(autouse=True)
-def loopback(settings: Any) -> None:
-    settings.IS_ON_LOOPBACK_ONLY, settings.OWN_PORTS = True, set()
-
-
-@pytest.fixture
-def server() -> Iterator[S3Server]:
-    with serving_s3() as server:
-        yield server
-
-
 @pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     process_caches.clear_all()
@@ -51,13 +39,13 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 @sync_to_async
-def name_as_stored(run: Run, server: S3Server, sha256: str = SHA256) -> None:
+def name_as_stored(run: Run, s3_server: S3Server, sha256: str = SHA256) -> None:
     """What the hub records when a node says that it has put that file into the bucket of its workspace."""
     owner = make_person("olga", Role.OWNER, run.workspace)
     Datastore.objects.all().delete()
-    datastore = add_bucket(principal_of(owner), server)
+    datastore = add_bucket(principal_of(owner), s3_server)
     (row,) = add_outputs(run, datastore, {"stolen.txt": OWN}, hashes={"stolen.txt": sha256})
-    server.objects[BUCKET][row.full_path] = OWN
+    s3_server.objects[BUCKET][row.full_path] = OWN
 
 
 @sync_to_async
@@ -66,10 +54,10 @@ def register_it(run: Run) -> ModelVersion:
 
 
 async def test_no_download_of_it_has_the_file_of_another_workspace(
-    client: httpx.AsyncClient, server: S3Server
+    client: httpx.AsyncClient, s3_server: S3Server
 ) -> None:
     _, _, run = await hostile()
-    await name_as_stored(run, server)
+    await name_as_stored(run, s3_server)
     await register_it(run)
     headers = bearing(await sync_to_async(other_token)())
     root = f"{run.experiment_id}/{run.pk}/artifacts"
@@ -90,9 +78,9 @@ async def test_no_download_of_it_has_the_file_of_another_workspace(
         assert SECRET[:6] not in part.content, address
 
 
-async def test_its_hash_opens_no_file_afterwards(client: httpx.AsyncClient, server: S3Server) -> None:
+async def test_its_hash_opens_no_file_afterwards(client: httpx.AsyncClient, s3_server: S3Server) -> None:
     _, node, run = await hostile()
-    await name_as_stored(run, server)
+    await name_as_stored(run, s3_server)
     version = await register_it(run)
     assert await sync_to_async(blob_gc.named_in)(run.workspace_id, [SHA256]) == set()
     headers = bearing(await sync_to_async(other_token)())
@@ -109,14 +97,14 @@ async def test_its_hash_opens_no_file_afterwards(client: httpx.AsyncClient, serv
 
 
 async def test_answers_are_the_same_for_a_hash_that_nobody_has(
-    client: httpx.AsyncClient, server: S3Server
+    client: httpx.AsyncClient, s3_server: S3Server
 ) -> None:
     _, _, run = await hostile()
     headers = bearing(await sync_to_async(other_token)())
     answers = []
     for sha256 in (SHA256, hashlib.sha256(b"nobody").hexdigest()):
         await sync_to_async(run.output_folders.all().delete)()
-        await name_as_stored(run, server, sha256)
+        await name_as_stored(run, s3_server, sha256)
         address = f"/api/v1/runs/{run.pk}/outputs/stolen.txt"
         for more in ({}, {"Range": "bytes=0-3"}, {"If-None-Match": f'"{sha256}"'}):
             answer = await client.get(address, headers={**headers, **more})

@@ -24,8 +24,7 @@ from tests.node.builders import environ, order, process, script
 from tests.node.hub import FakeHub, Key
 from tests.node.processes import agent_process
 from trainhub.installation import broker_of
-from trainhub_node.run_account import Account
-from trainhub_node.settings import can_execute
+from trainhub_node.run_account import Account, can_execute
 
 QUEUE = "node.here.wake"
 NOT_RUNS: Sequence[object] = (

@@ -55,6 +55,10 @@ REVIEWED_PYTHON = {
         "trainhub/documentation/rendering.py",
         "mark_safe",
     ): "The project's own documents, from Markdown whose HTML is shown as text.",
+    (
+        "trainhub/sdk_downloads/routes.py",
+        "HTMLResponse",
+    ): "What a template has rendered, which escapes the names of packages and the lines to copy.",
     ("jobs/templatetags/formats.py", "format_html"): "Escapes what it puts between the tags.",
     ("jobs/templatetags/formats.py", "format_html_join"): "Escapes what it joins.",
 }

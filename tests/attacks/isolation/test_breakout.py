@@ -212,7 +212,15 @@ def in_container(mode: str) -> Iterator[Path]:
         yield folder
 
 
-@pytest.fixture(scope="module", params=[*MODES, PERSON, *ENGINES])
+# Docker's containers differ little from podman's. For the others see test_rootless.py, test_person.py and
+# test_range.py in tests/node.
+AGAIN = (DOCKER, ROOTLESS_PODMAN, PERSON, "range")
+EVERY_MODE = [
+    pytest.param(mode, marks=pytest.mark.long if mode in AGAIN else ()) for mode in (*MODES, PERSON, *ENGINES)
+]
+
+
+@pytest.fixture(scope="module", params=EVERY_MODE)
 def outcome(request: pytest.FixtureRequest, gpu: None) -> Iterator[tuple[str, dict[str, bool]]]:
     folder = Path(tempfile.mkdtemp(prefix="trainhub-breakout-", dir="/var/lib"))
     folder.chmod(0o711)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.node.conftest import hub, start_agent  # noqa: F401 - fixtures
+from tests.node.conftest import hub, reachable, start_agent  # noqa: F401 - fixtures
 
 
 @pytest.fixture

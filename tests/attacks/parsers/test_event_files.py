@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 import pytest
 from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2
@@ -44,18 +45,18 @@ def hyperparameters(count: int) -> bytes:
 
 
 LARGE_TENSOR = tensor_pb2.TensorProto(dtype=1, tensor_shape={"dim": [{"size": 2**40}]})
-HOSTILE = {
-    "a length of 2 GiB": record(b"x" * 100, 2**31 - 1),
-    "a length of 1 TiB": record(b"x" * 100, 2**40),
-    "the largest length": record(b"x" * 100, 2**64 - 1),
-    "good records, then a length of 2 GiB": event(number("loss")) + record(b"x", 2**31 - 1),
-    "many numbers in one event": event(*[number("a")] * 15_000),
-    "empty events": record(b"") * 20_000,
-    "a long tag": event(number("x" * 200_000)),
-    "a tag of control characters": event(number("\0\n\x1b" * 60_000)),
-    "nested groups": record(b"\x0b" * 200_000),
-    "many hyperparameters": hyperparameters(15_000),
-    "a tensor that says it is large": event(summary_pb2.Summary.Value(tag="a", tensor=LARGE_TENSOR)),
+HOSTILE: dict[str, Callable[[], bytes]] = {
+    "a length of 2 GiB": lambda: record(b"x" * 100, 2**31 - 1),
+    "a length of 1 TiB": lambda: record(b"x" * 100, 2**40),
+    "the largest length": lambda: record(b"x" * 100, 2**64 - 1),
+    "good records, then a length of 2 GiB": lambda: event(number("loss")) + record(b"x", 2**31 - 1),
+    "many numbers in one event": lambda: event(*[number("a")] * 15_000),
+    "empty events": lambda: record(b"") * 20_000,
+    "a long tag": lambda: event(number("x" * 200_000)),
+    "a tag of control characters": lambda: event(number("\0\n\x1b" * 60_000)),
+    "nested groups": lambda: record(b"\x0b" * 200_000),
+    "many hyperparameters": lambda: hyperparameters(15_000),
+    "a tensor that says it is large": lambda: event(summary_pb2.Summary.Value(tag="a", tensor=LARGE_TENSOR)),
 }
 
 
@@ -63,7 +64,7 @@ HOSTILE = {
 def test_a_piece_is_read_or_refused_within_the_limits(name: str) -> None:
     def read() -> int:
         try:
-            found, _ = records.complete_records(HOSTILE[name])
+            found, _ = records.complete_records(HOSTILE[name]())
             return len(summaries.parse_records(found, "").points)
         except records.DamagedEvents:
             return 0
@@ -72,7 +73,7 @@ def test_a_piece_is_read_or_refused_within_the_limits(name: str) -> None:
 
 
 def test_what_stands_before_a_record_with_a_false_length_is_read() -> None:
-    piece = HOSTILE["good records, then a length of 2 GiB"]
+    piece = HOSTILE["good records, then a length of 2 GiB"]()
     found, size = records.complete_records(piece)
     assert (len(found), size) == (1, len(event(number("loss"))))
 
@@ -80,7 +81,7 @@ def test_what_stands_before_a_record_with_a_false_length_is_read() -> None:
 @pytest.mark.parametrize("name", ["a length of 1 TiB", "the largest length"])
 def test_a_length_that_no_record_has_is_damage(name: str) -> None:
     with pytest.raises(records.DamagedEvents):
-        records.complete_records(HOSTILE[name])
+        records.complete_records(HOSTILE[name]())
 
 
 @pytest.mark.django_db
@@ -96,7 +97,7 @@ def test_a_hostile_file_is_given_up_once_and_not_tried_for_ever(name: str, error
     run = logged_run()
     attempt = Attempt.objects.create(run=run, number=1, placement={})
     file = "logs/events.out.tfevents.1.host.1.0"
-    log_store.append(run.pk, 1, file, 0, HOSTILE[name])
+    log_store.append(run.pk, 1, file, 0, HOSTILE[name]())
     assert event_reader.read_attempt(attempt, is_over=True)
     row = EventFile.objects.get(run=run)
     assert error in row.error

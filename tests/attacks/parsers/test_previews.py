@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,40 +28,40 @@ def repeated(unit: bytes, size: int, begin: bytes = b"[", end: bytes = b"0]") ->
     return begin + unit * (size // len(unit)) + end
 
 
-HOSTILE_JSON = {
-    "nested, 0.1 MB, in the hub's process": nested(400, 60_000),
-    "nested, 0.2 MB": nested(400, 100_000),
-    "nested, 0.8 MB": nested(400, 400_000),
-    "empty lists": repeated(b"[],", 8_000_000),
-    "small objects": repeated(b'{"":0},', 8_000_000),
-    "small objects, in the hub's process": repeated(b'{"":0},', 130_000),
-    "a figure of small objects": repeated(b'{"":0},', 8_000_000, b'{"layout":{},"data":[', b"{}]}"),
-    "a table of a million columns": repeated(b"0,", 4_000_000, b'{"columns":[0],"data":[[', b"0]]}"),
-    "a cell with much inside": repeated(b"[],", 4_000_000, b'{"columns":["a"],"data":[[[', b"0]]]}"),
-    "one long string": b'"' + b"x" * 8_000_000 + b'"',
-    "a huge number": b"9" * 8_000_000,
-    "nested without end": b"[" * 8_000_000,
-    "objects without end": b'{"":' * 2_000_000,
-    "one key many times": repeated(b'"a":[],', 8_000_000, b"{", b'"a":0}'),
-    "invalid UTF-8": b'["' + b"\xff" * 2_000_000 + b'"]',
-    "halves of characters": b'"' + b"\\ud800" * 1_300_000 + b'"',
-    "larger than is parsed": repeated(b"[],", 20 * MIB),
+HOSTILE_JSON: dict[str, Callable[[], bytes]] = {
+    "nested, 0.1 MB, in the hub's process": lambda: nested(400, 60_000),
+    "nested, 0.2 MB": lambda: nested(400, 100_000),
+    "nested, 0.8 MB": lambda: nested(400, 400_000),
+    "empty lists": lambda: repeated(b"[],", 8_000_000),
+    "small objects": lambda: repeated(b'{"":0},', 8_000_000),
+    "small objects, in the hub's process": lambda: repeated(b'{"":0},', 130_000),
+    "a figure of small objects": lambda: repeated(b'{"":0},', 8_000_000, b'{"layout":{},"data":[', b"{}]}"),
+    "a table of a million columns": lambda: repeated(b"0,", 4_000_000, b'{"columns":[0],"data":[[', b"0]]}"),
+    "a cell with much inside": lambda: repeated(b"[],", 4_000_000, b'{"columns":["a"],"data":[[[', b"0]]]}"),
+    "one long string": lambda: b'"' + b"x" * 8_000_000 + b'"',
+    "a huge number": lambda: b"9" * 8_000_000,
+    "nested without end": lambda: b"[" * 8_000_000,
+    "objects without end": lambda: b'{"":' * 2_000_000,
+    "one key many times": lambda: repeated(b'"a":[],', 8_000_000, b"{", b'"a":0}'),
+    "invalid UTF-8": lambda: b'["' + b"\xff" * 2_000_000 + b'"]',
+    "halves of characters": lambda: b'"' + b"\\ud800" * 1_300_000 + b'"',
+    "larger than is parsed": lambda: repeated(b"[],", 20 * MIB),
 }
-HOSTILE_TEXT = {
-    "million columns.csv": b"," * 3_000_000,
-    "one field.csv": b'"' + b"x" * 20_000_000,
-    "quotes.csv": b'""' * 1_000_000,
-    "line feeds.csv": b"\n" * 1_000_000,
-    "carriage returns.csv": b"\r" * 1_000_000,
-    "tabs.tsv": b"\t\x85\x1c" * 500_000,
-    "one line.txt": b"x" * 20_000_000,
-    "images.md": b"![" * 100_000,
-    "brackets.md": b"[" * 200_000,
-    "emphasis.md": b"*a_ " * 50_000,
-    "quotes.md": b"> " * 100_000,
-    "references.md": b"".join(b"[%d]: a\n" % number for number in range(20_000)),
-    "fences.md": b"`".join(b"`" * number for number in range(600)),
-    "notebook.ipynb": b'{"cells":[' + b'{"cell_type":"code","source":[]},' * 100_000 + b"]}",
+HOSTILE_TEXT: dict[str, Callable[[], bytes]] = {
+    "million columns.csv": lambda: b"," * 3_000_000,
+    "one field.csv": lambda: b'"' + b"x" * 20_000_000,
+    "quotes.csv": lambda: b'""' * 1_000_000,
+    "line feeds.csv": lambda: b"\n" * 1_000_000,
+    "carriage returns.csv": lambda: b"\r" * 1_000_000,
+    "tabs.tsv": lambda: b"\t\x85\x1c" * 500_000,
+    "one line.txt": lambda: b"x" * 20_000_000,
+    "images.md": lambda: b"![" * 100_000,
+    "brackets.md": lambda: b"[" * 200_000,
+    "emphasis.md": lambda: b"*a_ " * 50_000,
+    "quotes.md": lambda: b"> " * 100_000,
+    "references.md": lambda: b"".join(b"[%d]: a\n" % number for number in range(20_000)),
+    "fences.md": lambda: b"`".join(b"`" * number for number in range(600)),
+    "notebook.ipynb": lambda: b'{"cells":[' + b'{"cell_type":"code","source":[]},' * 100_000 + b"]}",
 }
 
 
@@ -72,7 +73,7 @@ def seen(name: str, data: bytes) -> FilePreview:
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", HOSTILE_JSON)
 def test_a_json_file_is_shown_within_the_limits(name: str) -> None:
-    shown = seen("a.json", HOSTILE_JSON[name])
+    shown = seen("a.json", HOSTILE_JSON[name]())
     assert shown.kind in ("text", "table", "figure", "")
     assert len(shown.text) <= documents.MAX_TEXT
 
@@ -80,7 +81,7 @@ def test_a_json_file_is_shown_within_the_limits(name: str) -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", HOSTILE_TEXT)
 def test_a_text_a_table_and_a_note_are_shown_within_the_limits(name: str) -> None:
-    shown = seen(name, HOSTILE_TEXT[name])
+    shown = seen(name, HOSTILE_TEXT[name]())
     assert len(shown.text) <= documents.MAX_TEXT
     assert len(shown.html or "") <= 6 * notes.MAX_LENGTH
     if shown.table is not None:
@@ -93,7 +94,7 @@ def test_a_text_a_table_and_a_note_are_shown_within_the_limits(name: str) -> Non
     "name", ["a figure of small objects", "nested, 0.8 MB", "a huge number", "larger than is parsed"]
 )
 def test_a_figure_is_made_within_the_limits_or_refused(tmp_path: Path, name: str) -> None:
-    data = HOSTILE_JSON[name]
+    data = HOSTILE_JSON[name]()
     file = tmp_path / "figure.json"
     file.write_bytes(data)
 

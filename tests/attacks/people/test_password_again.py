@@ -65,6 +65,7 @@ class TestChanges:
         [
             ("/settings/tokens/", {"name": "laptop"}),
             ("/settings/tokens/1/revoke/", {}),
+            ("/device/answer/", {"code": "BCDF-GHJK", "answer": "allow"}),
             ("/settings/members/", {"username": "nora", "role": "owner"}),
             ("/settings/members/1/role/", {"role": "viewer"}),
             ("/settings/members/1/remove/", {}),

@@ -32,7 +32,7 @@ WITHOUT_TOKENS = (
 """Take no token of a person's at all, but a node's, the secret of an upload that somebody who may write has
 begun, the ticket of a TensorBoard, which changes nothing, or the ticket of an order for its image."""
 METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE"}
-PUBLIC = ("/healthz", "/api/v1/node/", "/api/v1/device-login/", "/demo/", "/version", "/health")
+PUBLIC = ("/healthz", "/api/v1/node/", "/api/v1/device-login/", "/demo/", "/version", "/health", "/sdk")
 
 
 def raw_routes(routes: Iterable[BaseRoute], prefix: str = "") -> Iterator[tuple[str, str]]:

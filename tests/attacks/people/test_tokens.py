@@ -38,6 +38,8 @@ class TestReadOnly:
             "workspace": "default",
             "role": "owner",
             "scope": "read",
+            "max_source_files": 20_000,
+            "max_source_bytes": 2**29,
         }
         assert reader.get("/api/v1/runs/").status_code == 200
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,28 +60,34 @@ def nested_yaml() -> bytes:
     return b"a: &a [x,x]\n" + b"".join(lines)
 
 
-HOSTILE = {
-    "JSON of a million levels": ("a.json", b"[" * 1_000_000),
-    "a pickle of marks": ("a.pkl", b"\x80\x04" + b"(" * 30_000_000),
-    "a pickle with a memo out of order": (
+HOSTILE: dict[str, Callable[[], tuple[str, bytes]]] = {
+    "JSON of a million levels": lambda: ("a.json", b"[" * 1_000_000),
+    "a pickle of marks": lambda: ("a.pkl", b"\x80\x04" + b"(" * 30_000_000),
+    "a pickle with a memo out of order": lambda: (
         "a.pkl",
         b"\x80\x04N" + b"".join(put(2 * number) for number in range(300_000)),
     ),
-    "a gzip bomb in a zip": ("a.zip", bomb()),
-    "an array of 2**62 numbers": ("a.npy", npy(numpy.zeros(4)).replace(b"(4,)", b"(4611686018427387904,)")),
-    "safetensors with a huge header": (
+    "a gzip bomb in a zip": lambda: ("a.zip", bomb()),
+    "an array of 2**62 numbers": lambda: (
+        "a.npy",
+        npy(numpy.zeros(4)).replace(b"(4,)", b"(4611686018427387904,)"),
+    ),
+    "safetensors with a huge header": lambda: (
         "a.safetensors",
         (99_999_999).to_bytes(8, "little") + b"{" + b" " * 100,
     ),
-    "GGUF of 2**60 keys": ("a.gguf", b"GGUF\x03\0\0\0" + b"\0" * 8 + b"\0" * 7 + b"\x10" + b"\0" * 99),
-    "a line without an end": ("a.pkl", b"c" + b"a" * 5_000_000),
+    "GGUF of 2**60 keys": lambda: (
+        "a.gguf",
+        b"GGUF\x03\0\0\0" + b"\0" * 8 + b"\0" * 7 + b"\x10" + b"\0" * 99,
+    ),
+    "a line without an end": lambda: ("a.pkl", b"c" + b"a" * 5_000_000),
 }
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_file_is_not_scanned_within_its_time(kind: str, tmp_path: Path) -> None:
     started = time.monotonic()
-    found = scan(tmp_path, *HOSTILE[kind], seconds=5)
+    found = scan(tmp_path, *HOSTILE[kind](), seconds=5)
     assert found["verdict"] == NOT_SCANNED, found
     assert found["note"]
     assert time.monotonic() - started < 60

@@ -11,10 +11,9 @@ from datastores.models import Dataset
 from jobs.models import DatasetUse
 from jobs.scheduling.submission import clone_spec
 from registry import registration
-from tests.datastores.datasets.builders import dataset, ready
 from tests.datastores.test_datastores import able
 from tests.jobs.builders import launched
-from tests.people import client_of, make_contributor, principal_of
+from tests.people import client_of
 from tests.registry.builders import add_output
 from tracking.dataset_inputs import CHANGED, CHANGED_WORDS, CONTEXT
 from trainhub_launch.errors import SpecError
@@ -24,19 +23,6 @@ from workspaces.access import Principal
 pytestmark = pytest.mark.django_db
 BIRDS: dict[str, Any] = {"birds": {"dataset": "birds"}}
 USE: dict[str, Any] = {"birds": {"dataset": "birds", "if_changed": "use"}}
-
-
-@pytest.fixture
-def who() -> Principal:
-    return principal_of(make_contributor())
-
-
-@pytest.fixture
-def birds(who: Principal) -> Dataset:
-    result = dataset(who.workspace)
-    ready(result, "a.bin", "b.bin")
-    ready(result, "a.bin", "c.bin")
-    return result
 
 
 def test_are_used_only_where_the_run_says_so(who: Principal, birds: Dataset) -> None:

@@ -33,12 +33,12 @@ def store() -> Iterator[S3Server]:
 def test_from_files_to_a_model_and_back(page: Any, hub: Hub, store: S3Server) -> None:
     with hub.client() as client:
         place = {"kind": "s3", "bucket": PUBLIC, "endpoint": store.url, "sign_in": "none"}
-        client.post("/api/v1/datastores/", json={"name": "photos", **place}).raise_for_status()
+        client.post("/api/v1/datastores/", json={"name": "bird-photos", **place}).raise_for_status()
 
     page.goto("/data/")
     page.get_by_role("link", name="New dataset").click()
-    page.get_by_label("Name").fill("birds")
-    page.get_by_label("Datastore").select_option("photos")
+    page.get_by_label("Name").fill("photographed")
+    page.get_by_label("Datastore").select_option("bird-photos")
     page.get_by_label("Path").fill("2024")
     page.get_by_role("button", name="List the files").click()
     # The page shows the end of the listing by itself.
@@ -50,7 +50,7 @@ def test_from_files_to_a_model_and_back(page: Any, hub: Hub, store: S3Server) ->
         page.get_by_text(f"1 file {words}").click()
         assert page.locator("details[open] li").get_by_text(name).is_visible()
 
-    run = submit(hub, TRAINS, inputs={"birds": {"dataset": "birds"}})
+    run = submit(hub, TRAINS, inputs={"birds": {"dataset": "photographed"}})
     number = wait_for(hub, run, "Completed")["number"]
     with hub.client() as client:
         body = {"run": run, "path": "model.txt"}
@@ -59,8 +59,8 @@ def test_from_files_to_a_model_and_back(page: Any, hub: Hub, store: S3Server) ->
     assert (model.status_code, model.text) == (httpx.codes.OK, "owl.jpg sparrow.jpg wren.jpg")
     page.reload()
     page.get_by_role("link", name="flight 1").click()
-    page.get_by_label("Where it comes from").get_by_role("link", name="birds").click()
-    page.wait_for_url(re.compile(r"/data/sets/birds/2/$"))
+    page.get_by_label("Where it comes from").get_by_role("link", name="photographed").click()
+    page.wait_for_url(re.compile(r"/data/sets/photographed/2/$"))
     page.locator(f"a[href='/runs/{number}/']").first.click()
-    page.get_by_role("link", name="birds, version 2").click()
+    page.get_by_role("link", name="photographed, version 2").click()
     page.get_by_text("sparrow.jpg").wait_for()

@@ -26,17 +26,10 @@ from workspaces.secrets import store
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture(autouse=True)
-def loopback(settings: Any) -> None:
-    settings.IS_ON_LOOPBACK_ONLY, settings.OWN_PORTS = True, set()
-
-
 @pytest.fixture
-def server() -> Iterator[S3Server]:
-    server = S3Server()
-    server.objects[BUCKET] = {"2024/a.bin": b"a", "2024/deep/b.bin": b"bb", "other/c.bin": b"ccc"}
-    yield server
-    server.close()
+def server(s3_server: S3Server) -> S3Server:
+    s3_server.objects[BUCKET] = {"2024/a.bin": b"a", "2024/deep/b.bin": b"bb", "other/c.bin": b"ccc"}
+    return s3_server
 
 
 @pytest.fixture

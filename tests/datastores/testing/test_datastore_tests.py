@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -37,17 +36,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 MEASURED = {"files": 2, "bytes": 3_000_000, "seconds": 1.5}
 
 
-@pytest.fixture(autouse=True)
-def loopback(settings: Any) -> None:
-    settings.IS_ON_LOOPBACK_ONLY, settings.OWN_PORTS = True, set()
-
-
 @pytest.fixture
-def server() -> Iterator[S3Server]:
-    server = S3Server()
-    server.objects[BUCKET] = {"2024/a.bin": b"a" * 1000, "2024/b.bin": b"b" * 500}
-    yield server
-    server.close()
+def server(s3_server: S3Server) -> S3Server:
+    s3_server.objects[BUCKET] = {"2024/a.bin": b"a" * 1000, "2024/b.bin": b"b" * 500}
+    return s3_server
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A folder of 2,000 files is uploaded from a browser, broken off and continued, and a run reads it."""
+"""A folder of 500 files is uploaded from a browser, broken off and continued, and a run reads it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.hub import Hub
 from tests.runs import log, submit, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
-FILES = 2_000
+FILES = 500
 READS = """
 import hashlib, os, pathlib
 folder = pathlib.Path(os.environ["TRAINHUB_INPUT_BIRDS"])
@@ -38,28 +38,31 @@ def digest(folder: Path) -> str:
     return f"{len(paths)} {hashlib.sha256(b''.join(path.read_bytes() for path in paths)).hexdigest()}"
 
 
+def files_of_a_run(hub: Hub) -> str:
+    """What a run that reads the first version says about it."""
+    run = submit(hub, READS, inputs={"birds": {"dataset": "songbirds", "version": 1}})
+    wait_for(hub, run, "Completed")
+    return log(hub, run).decode().strip()
+
+
 class Sent:
-    """Counts the files that the browser sends, and cuts the connection after `limit` of them."""
+    """Counts the files that the browser has sent, with the hub's answer."""
 
     def __init__(self, page: Any) -> None:
         self.count = 0
         self._page = page
-        self.limit: int | None = None
-        page.route(re.compile(r"/upload/files/."), self._handle)
+        page.on("requestfinished", self._handle)
 
     def wait_for(self, count: int) -> None:
-        end = time.monotonic() + 60
+        """Returns when `count` files have been sent in all, which a slow machine may take minutes for."""
+        end = time.monotonic() + 300
         while self.count < count:
-            assert time.monotonic() < end, f"{self.count} files are sent after a minute"
-            # Requests are handled meanwhile.
+            assert time.monotonic() < end, f"{self.count} files are sent after five minutes"
+            # Requests are counted meanwhile.
             self._page.wait_for_timeout(50)
 
-    def _handle(self, route: Any) -> None:
-        if self.limit is not None and self.count >= self.limit:
-            route.abort()
-            return
-        self.count += 1
-        route.continue_()
+    def _handle(self, request: Any) -> None:
+        self.count += bool(re.search(r"/upload/files/.", request.url))
 
 
 def test_a_folder_is_uploaded_broken_off_and_continued(page: Any, hub: Hub, tmp_path: Path) -> None:
@@ -74,39 +77,39 @@ def test_a_folder_is_uploaded_broken_off_and_continued(page: Any, hub: Hub, tmp_
     page.get_by_role("link", name="Upload files").click()
     page.get_by_label("Name").fill("songbirds")
     page.get_by_role("button", name="Choose files").click()
-    sent.limit = 700
-    page.get_by_label("Choose a folder").set_input_files(folder)
+    page.get_by_label("Choose a folder").set_input_files(folder, timeout=120_000)
+    sent.wait_for(150)
+    page.context.set_offline(True)
     status = page.get_by_role("status")
-    status.get_by_text("Interrupted: The hub cannot be reached.").wait_for(timeout=60_000)
+    status.get_by_text("Interrupted: The hub cannot be reached.").wait_for()
     assert page.get_by_role("button", name="Continue").is_visible()
 
     # Somebody closes the page, and comes back.
+    page.context.set_offline(False)
     page.goto("/data/")
     page.get_by_role("link", name="songbirds", exact=True).click()
     page.get_by_role("link", name="Upload files").click()
     page.get_by_text("of this upload are here already").wait_for()
-    before, sent.limit = sent.count, None
-    page.get_by_label("Choose a folder").set_input_files(folder)
-    sent.wait_for(before + 200)
+    before = sent.count
+    page.get_by_label("Choose a folder").set_input_files(folder, timeout=120_000)
+    sent.wait_for(before + 50)
     page.get_by_role("button", name="Pause").click()
     status.get_by_text("Paused.").wait_for()
     page.get_by_role("button", name="Continue").click()
-    page.wait_for_url(re.compile(r"/data/sets/songbirds/1/$"), timeout=120_000)
-    # Those on their way when it was broken off, or paused, are sent again.
-    assert FILES <= sent.count <= FILES + 12
-    page.get_by_text(f"{FILES:,} with").wait_for()
+    page.wait_for_url(re.compile(r"/data/sets/songbirds/1/$"), timeout=300_000)
+    # Those on their way at a break may have arrived without an answer, or are sent again.
+    assert FILES - 12 <= sent.count <= FILES + 12
+    page.get_by_text(f"{FILES} with").wait_for()
 
-    run = submit(hub, READS, inputs={"birds": {"dataset": "songbirds", "version": 1}})
-    wait_for(hub, run, "Completed")
-    assert log(hub, run).decode().strip() == digest(folder)
+    assert files_of_a_run(hub) == digest(folder)
 
     # The next version has what is in the folder then; what was kept is not sent again.
     written(folder, {"00/new.jpg": b"new", "01/0001.jpg": b"changed"})
     (folder / "02" / "0002.jpg").unlink()
     page.goto("/data/sets/songbirds/upload/")
     before = sent.count
-    page.get_by_label("Choose a folder").set_input_files(folder)
-    page.wait_for_url(re.compile(r"/data/sets/songbirds/2/$"), timeout=60_000)
+    page.get_by_label("Choose a folder").set_input_files(folder, timeout=120_000)
+    page.wait_for_url(re.compile(r"/data/sets/songbirds/2/$"), timeout=120_000)
     assert sent.count == before + 2
     for words, name in (("added", "new.jpg"), ("removed", "0002.jpg"), ("changed", "0001.jpg")):
         page.get_by_text(f"1 file {words}").click()

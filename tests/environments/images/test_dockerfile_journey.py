@@ -152,6 +152,8 @@ def test_a_dockerfile_is_built_on_a_node_and_pulled_from_the_hub(
     assert "by-the-dockerfile" in output(hub, submit(hub, SCRIPT, environment={"name": "built"}))
 
 
+# What tests/environments/test_journey.py tries with packages.
+@pytest.mark.long
 def test_a_failed_a_canceled_and_a_killed_build_leave_nothing(
     hub: Hub, base: str, registry: ImageRegistry
 ) -> None:

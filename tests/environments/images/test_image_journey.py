@@ -29,7 +29,7 @@ PRIVATE_ENGINES = {"podman": private_podman, "docker": private_docker}
 SCRIPT = "import os, sys\nprint(os.environ['GREETING'], sys.prefix, os.listdir('/opt'), flush=True)\n"
 
 
-@pytest.fixture(scope="module", params=PRIVATE_ENGINES)
+@pytest.fixture(scope="module", params=["podman", pytest.param("docker", marks=pytest.mark.long)])
 def engine(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PrivateEngine]:

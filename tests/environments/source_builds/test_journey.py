@@ -74,7 +74,12 @@ def output(hub: Hub, run: str) -> str:
 @pytest.mark.parametrize(
     ("name", "fields", "words"),
     [
-        ("broken", {"answer": "nothing"}, "undeclared (first use in this function)"),
+        pytest.param(
+            "broken",
+            {"answer": "nothing"},
+            "undeclared (first use in this function)",
+            marks=pytest.mark.long,
+        ),
         ("greedy", {"needs": "absent"}, "No index has a package absent"),
     ],
 )

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -13,9 +12,8 @@ from tests.hub import eventually
 
 @pytest.fixture(scope="module")
 def apart(hosts: Hosts) -> Iterator[Hosts]:
-    """The hosts, each with a cache of data of its own, which is empty."""
+    """The hosts, each with an empty cache of data."""
     place = str(CACHE / "node" / "data")
-    Path(place).mkdir(parents=True, exist_ok=True)
     for host in hosts.hosts:
         host.run("mkdir", "-p", "/tmp/data")
         host.run("mount", "--bind", "/tmp/data", place)

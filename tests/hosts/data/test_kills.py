@@ -7,6 +7,7 @@ import os
 import signal
 import uuid
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -22,14 +23,23 @@ from trainhub_node.data.part_file import PIECE_BYTES
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 # Each file has two pieces, and is held in the second one.
-FILES = contents(3, PIECE_BYTES + 4_000_000)
+FILES, FILE_BYTES = 3, PIECE_BYTES + 4_000_000
 HELD_FROM = PIECE_BYTES + 1_000_000
-PIECES = len(FILES) * PIECE_BYTES
+PIECES = FILES * PIECE_BYTES
 # The store counts what it sends to a connection whose other side is gone.
-UNREAD = len(FILES) * 2 * BLOCK
-SIZE = sum(map(len, FILES.values()))
-DIGEST = hashlib.sha256(b"".join(FILES[name] for name in sorted(FILES))).hexdigest()
-READ = f"rank 0 reads {len(FILES)} {DIGEST}\n"
+UNREAD = FILES * 2 * BLOCK
+SIZE = FILES * FILE_BYTES
+
+
+@cache
+def files() -> dict[str, bytes]:
+    return contents(FILES, FILE_BYTES)
+
+
+@cache
+def expected_log() -> str:
+    digest = hashlib.sha256(b"".join(files()[name] for name in sorted(files()))).hexdigest()
+    return f"rank 0 reads {FILES} {digest}\n"
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +59,7 @@ def name() -> str:
 def store(apart: Hosts, key: str, name: str) -> Iterator[S3Server]:
     """A store that stops in the middle of each file."""
     server = S3Server(apart.bridge.hub_address)
-    server.objects[BUCKET] = {f"{name}/{file}": content for file, content in FILES.items()}
+    server.objects[BUCKET] = {f"{name}/{file}": content for file, content in files().items()}
     server.hold_from = HELD_FROM
     place = {"kind": "s3", "bucket": BUCKET, "endpoint": server.url, "access_key_id": KEY_ID}
     add_datastore(apart, name, **place, secret=key)
@@ -72,15 +82,13 @@ def until_held(hosts: Hosts, server: S3Server) -> None:
     """Waits until the first pieces have arrived, on a host that a run without a choice gets."""
     parts = hosts.hosts[0].folder / "data" / "parts"
     eventually(lambda: server.sent >= PIECES, 60, "the store sends")
-    eventually(
-        lambda: len([*parts.glob(f"*/*/*{RECORD}")]) == len(FILES), 60, "the first pieces are on the disk"
-    )
+    eventually(lambda: len([*parts.glob(f"*/*/*{RECORD}")]) == FILES, 60, "the first pieces are on the disk")
 
 
 def check_read(hosts: Hosts, run: str) -> None:
     ended = hosts.runs.ended(run, 120)
     assert ended["state"] == "Completed", ended["sentence"]
-    assert hosts.runs.log(run).decode() == READ
+    assert hosts.runs.log(run).decode() == expected_log()
 
 
 def test_an_agent_that_is_killed_does_not_matter(apart: Hosts, store: S3Server, name: str) -> None:
@@ -123,8 +131,7 @@ def test_a_canceled_download_ends_and_leaves_what_has_arrived(
 
 
 def test_a_store_that_is_killed_and_comes_back_is_asked_again(apart: Hosts, key: str, name: str) -> None:
-    size = len(FILES["2024/00.bin"])
-    store = S3Process(apart.bridge.hub_address, free_port(), len(FILES), size, rate=SIZE // 8)
+    store = S3Process(apart.bridge.hub_address, free_port(), FILES, FILE_BYTES, rate=SIZE // 8)
     try:
         place = {"kind": "s3", "bucket": BUCKET, "endpoint": store.url, "access_key_id": KEY_ID}
         add_datastore(apart, name, **place, secret=key)

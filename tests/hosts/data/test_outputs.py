@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,17 @@ rank, outputs = os.environ['RANK'], pathlib.Path('outputs')
 (outputs / 'outside').symlink_to('/etc/hostname')
 pathlib.Path('logs/extra.log').write_text('a log')
 """
-EXPECTED = {
-    "same.txt": b"of all",
-    "rank.txt": b"of 0",
-    "node_1/rank.txt": b"of 1",
-    "deep/er/0/weights.bin": bytes([0]) * LARGE,
-    "deep/er/1/weights.bin": bytes([1]) * LARGE,
-}
+
+
+@cache
+def expected() -> dict[str, bytes]:
+    return {
+        "same.txt": b"of all",
+        "rank.txt": b"of 0",
+        "node_1/rank.txt": b"of 1",
+        "deep/er/0/weights.bin": bytes([0]) * LARGE,
+        "deep/er/1/weights.bin": bytes([1]) * LARGE,
+    }
 
 
 @pytest.fixture(scope="module")
@@ -89,9 +94,9 @@ def test_outputs_of_two_nodes_are_in_the_bucket(hosts: Hosts, s3: S3Server) -> N
         }.items()
     }
     files = listed(hosts, ended["run"])
-    assert {path: files[path] for path in EXPECTED} == as_listed(EXPECTED)
+    assert {path: files[path] for path in expected()} == as_listed(expected())
     # Of outputs/ nothing else; logs stay on the hub.
-    assert not [path for path in files if path not in EXPECTED and not path.startswith("logs/")]
+    assert not [path for path in files if path not in expected() and not path.startswith("logs/")]
     assert "logs/extra.log" in files
     (warning,) = warnings_of(hosts, ended["run"])
     assert "outside is not among the outputs" in warning
@@ -187,6 +192,25 @@ def test_an_agent_that_is_killed_goes_on_writing(hosts: Hosts, s3: S3Server) -> 
     assert listed(hosts, run) == as_listed(SMALL_FILES)
     assert below(s3, f"all/birds/{run}/attempt_1/") == SMALL_FILES
     assert warnings_of(hosts, run) == []
+
+
+def test_they_are_in_the_bucket_while_the_run_runs(hosts: Hosts, s3: S3Server) -> None:
+    run = hosts.script(
+        SMALL + "import os, time\nwhile not os.path.exists('next'): time.sleep(0.1)\n"
+        "os.remove('outputs/a/b/0.txt'); time.sleep(600)",
+        outputs={"datastore": "outputs-bucket"},
+    )
+    prefix = f"all/{run}/attempt_1/"
+    eventually(lambda: below(s3, prefix) == SMALL_FILES, 90, "what is left alone is in the bucket")
+    eventually(lambda: listed(hosts, run) == as_listed(SMALL_FILES), 30, "it is listed")
+    assert hosts.runs.detail(run)["state"] == "Running"
+    (hosts.file_on_host(run, "70_driver_log.txt").parents[1] / "work" / "next").touch()
+    left = {name: content for name, content in SMALL_FILES.items() if name != "a/b/0.txt"}
+    eventually(lambda: below(s3, prefix) == left, 60, "what was removed is not there any more")
+    eventually(lambda: listed(hosts, run) == as_listed(left), 30, "nor is it listed")
+    hosts.runs.client.post(f"/api/v1/runs/{run}/cancel/").raise_for_status()
+    assert hosts.runs.ended(run, 60)["state"] == "Canceled"
+    assert below(s3, prefix) == left
 
 
 def test_a_run_that_is_canceled_keeps_its_outputs(hosts: Hosts, s3: S3Server) -> None:

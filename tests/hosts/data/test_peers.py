@@ -43,6 +43,8 @@ def test_the_store_sends_each_byte_about_once(peers: PeerHosts) -> None:
     assert later.sent < 0.05 * TOTAL, later.preparation
 
 
+# tests/node/data/peers/test_exchange.py kills the process that serves.
+@pytest.mark.long
 def test_an_agent_that_is_killed_while_it_serves_others_does_not_matter(peers: PeerHosts) -> None:
     """With the process that serves, in the middle of the download."""
     begin, host = peers.sent(), peers.hosts[1]

@@ -190,7 +190,9 @@ def completed(hosts: Hosts, run: str) -> dict[str, str]:
     return logs
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.long if kind == "conda" else ()) for kind in KINDS]
+)
 def test_trains_on_both_hosts(lonely: Hosts, kind: str, sources: Sources, frameworks_python: str) -> None:
     name, words = sources.environment(kind), KINDS[kind][1]
     assert {host.run("ip", "-4", "route").stdout.count("\n") for host in lonely.hosts} == {1}

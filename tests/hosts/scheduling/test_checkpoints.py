@@ -62,6 +62,8 @@ def steps(runs: Runs, run: str, metric: str) -> set[int]:
     return {point["step"] for point in answer.json().get("metrics", ())}
 
 
+# tests/hosts/data/test_checkpoints.py writes parts on both hosts, too.
+@pytest.mark.long
 def test_shards_of_both_hosts_are_one_checkpoint(hosts: Hosts) -> None:
     distribution = {"type": "pytorch", "communication_backend": "gloo", "process_count": 2, "node_count": 2}
     run = hosts.script(SHARDED, distribution=distribution, limits={"retries": 1})
@@ -73,6 +75,7 @@ def test_shards_of_both_hosts_are_one_checkpoint(hosts: Hosts) -> None:
     assert [(row["sign"], row["files"]) for row in checkpoints(hosts.runs, run)] == [("metadata", 3)]
 
 
+@pytest.mark.long
 def test_shards_of_deepspeed_are_resumed(hosts: Hosts) -> None:
     training = next(item for item in TWO_HOSTS if item.example == "deepspeed-digits")
     spec = training.spec(CLUSTER)

@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Sequence
 
 from jobs.checkpoints import collecting
-from jobs.checkpoints.collecting import Announced, DeliveredFile
+from jobs.checkpoints.collecting import Announced
+from jobs.checkpoints.part_files import DeliveredFile, PartDelivery
 from jobs.models import AttemptNode, Checkpoint, Run
 from jobs.transfer import senders
 from tests.jobs.builders import Played
@@ -50,7 +51,7 @@ def deliver(
     played: Played, run: Run, number: int, files: dict[str, bytes] | None = None, torn: str = ""
 ) -> None:
     delivered = [DeliveredFile(path, send(played, data)) for path, data in (files or {}).items()]
-    collecting.deliver(part_of(played, run), number, delivered, torn)
+    collecting.deliver(part_of(played, run), number, PartDelivery(delivered, torn))
 
 
 def save(played: Played, run: Run, name: str, data: bytes = WEIGHTS, sign: CheckpointSign = RENAMED) -> int:

@@ -11,7 +11,8 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from clusters.models import Quota
 from jobs.checkpoints import collecting, restoring
-from jobs.checkpoints.collecting import REFUSED, CheckpointRefused, DeliveredFile
+from jobs.checkpoints.collecting import REFUSED
+from jobs.checkpoints.part_files import CheckpointRefused, DeliveredFile, PartDelivery
 from jobs.models import Attempt, Checkpoint, CheckpointFile
 from jobs.quotas import disk_use
 from jobs.retention import deletion, run_purge
@@ -93,7 +94,7 @@ class TestOneNode:
         announce(alpha, run, "last.pt")
         stranger = hashlib.sha256(b"of another workspace").hexdigest()
         with pytest.raises(CheckpointRefused, match="not been uploaded"):
-            collecting.deliver(part_of(alpha, run), 1, [DeliveredFile("last.pt", stranger)], "")
+            collecting.deliver(part_of(alpha, run), 1, PartDelivery([DeliveredFile("last.pt", stranger)]))
         assert states(run) == {"last.pt": "collecting"}
 
     @pytest.mark.parametrize("path", ["../last.pt", "/etc/passwd", "a//b", "a\\b", ""])

@@ -44,7 +44,9 @@ class TestContinuing:
         run_actions.launch(run.pk)
         run.refresh_from_db()
         assert (run.state, run.attempt) == (RunState.QUEUED, 1)
-        assert run.sentence == "Waiting until alpha has ended attempt 1 and saved its files."
+        assert run.sentence == (
+            f"Waiting until alpha has ended attempt 1 of run {run.number} and saved its files."
+        )
         announce(alpha, run, "last.pt", final=["last.pt"])
         announce(beta, run, final=[])
         deliver(alpha, run, 1, {"last.pt": WEIGHTS})
@@ -80,6 +82,38 @@ class TestContinuing:
         assert order.checkpoint is not None
         assert [file.path for file in order.checkpoint.files] == ["last.pt"]
         assert blobs.exists(order.checkpoint.files[0].sha256)
+
+    def test_another_run_waits_for_what_the_first_one_saves_last(self, who: Principal) -> None:
+        alpha, run = running(who)
+        save(alpha, run, "early.pt")
+        alpha.tell(run, "uploading", ended(0))
+        end_attempt(run.pk, 1, Reason.COMPLETED, {})
+        resumed = run_actions.submit(run_actions.resumed_spec(run), who)
+        run_actions.launch(resumed.pk)
+        resumed.refresh_from_db()
+        assert resumed.state == RunState.QUEUED
+        assert resumed.sentence == (
+            f"Waiting until alpha has ended attempt 1 of run {run.number} and saved its files."
+        )
+        save(alpha, run, "last.pt", b"better weights")
+        alpha.tell(run, "done", ended(0))
+        run_actions.launch(resumed.pk)
+        order = alpha.claim(resumed)
+        assert order.checkpoint is not None
+        assert [file.path for file in order.checkpoint.files] == ["last.pt"]
+        copy = Checkpoint.objects.get(run=resumed)
+        assert copy.origin == f"run {run.number}, checkpoint 2"
+
+    def test_a_run_that_waited_for_nothing_says_so(self, who: Principal) -> None:
+        alpha, run = running(who)
+        alpha.tell(run, "uploading", ended(0))
+        end_attempt(run.pk, 1, Reason.COMPLETED, {})
+        resumed = run_actions.submit(run_actions.resumed_spec(run), who)
+        alpha.tell(run, "done", ended(0))
+        run_actions.launch(resumed.pk)
+        resumed.refresh_from_db()
+        assert resumed.state == RunState.FAILED
+        assert f"run {run.number} has no complete checkpoint" in resumed.sentence
 
     def test_a_person_may_choose_an_unconfirmed_one(self, who: Principal) -> None:
         alpha, run = running(who)

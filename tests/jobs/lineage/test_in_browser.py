@@ -52,6 +52,11 @@ def test_from_a_run_to_a_dataset_that_another_run_reads(page: Any, hub: Hub) -> 
         page.reload()
     assert models.value.ok, models.value.text()
     page.get_by_role("link", name=f"{model} 1").wait_for()
+    # Also if the hub has an error, or does not answer, meanwhile.
+    for failure in (lambda route: route.fulfill(status=503), lambda route: route.abort()):
+        page.route(re.compile(r"/data/sets/.*/models/$"), failure, times=1)
+        page.reload()
+        page.get_by_role("link", name=f"{model} 1").wait_for()
     assert page.locator(f"a[href='/runs/{read}/']").first.is_visible()
     page.get_by_role("link", name=f"run {number}", exact=True).click()
     page.get_by_role("link", name=f"{dataset}, version 1").click()

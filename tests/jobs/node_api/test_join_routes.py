@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from pytest_django import Settings
 
 from clusters.enrolment import join
-from clusters.enrolment.node_wheel import sources_digest
+from clusters.enrolment.node_wheel import NODE_WHEEL
 from clusters.models import Node
 from tests.jobs.raw import bearing, enrolled, opened
 from trainhub import certificates
@@ -125,7 +125,7 @@ class TestPackage:
         self, client: httpx.AsyncClient, settings: Settings, tmp_path: Path, last: str
     ) -> None:
         settings.NODE_WHEELS = tmp_path
-        _write_package(tmp_path / sources_digest())
+        _write_package(tmp_path / NODE_WHEEL.sources_digest())
         answer = await client.get(f"/api/v1/node/wheel/{last}")
         assert (
             answer.content,
@@ -136,7 +136,7 @@ class TestPackage:
         self, client: httpx.AsyncClient, settings: Settings, tmp_path: Path
     ) -> None:
         settings.NODE_WHEELS = tmp_path
-        _write_package(tmp_path / sources_digest())
+        _write_package(tmp_path / NODE_WHEEL.sources_digest())
         answer = await client.get("/api/v1/node/wheel/trainhub_node-1.0-py3-none-any.whl")
         assert (answer.status_code, "9.9" in answer.json()["detail"]) == (404, True)
 
@@ -147,7 +147,7 @@ class TestPackage:
         _write_package(tmp_path / "of-an-older-hub")
         answer = await client.get("/api/v1/node/wheel/trainhub_node-9.9-py3-none-any.whl")
         assert answer.status_code == 404
-        assert [folder.name for folder in tmp_path.iterdir()] == [sources_digest()]
+        assert [folder.name for folder in tmp_path.iterdir()] == [NODE_WHEEL.sources_digest()]
 
 
 def _write_package(folder: Path) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 from datastores.changes import create
 from datastores.models import Datastore
@@ -16,15 +15,6 @@ from workspaces.access import Principal
 from workspaces.secrets import store as secret_store
 
 FILES = {"model.pt": b"weights" * 1000, "plots/loss.txt": b"0.5\n"}
-
-
-@contextmanager
-def serving_s3() -> Iterator[S3Server]:
-    server = S3Server()
-    try:
-        yield server
-    finally:
-        server.close()
 
 
 def add_bucket(who: Principal, server: S3Server, name: str = "bucket", **changes: str) -> Datastore:

@@ -105,7 +105,7 @@ class TestPages:
         assert "1 file lies in a datastore" in page
         assert 'aria-label="Select z.txt"' in page
         assert 'aria-label="Select c.txt"' not in page
-        assert "size and SHA-256 as the node said" in self.page(run, file="c.txt")
+        assert "size and SHA-256 as reported by the node" in self.page(run, file="c.txt")
         assert "in a datastore" in str(
             client_of(make_viewer()).get(f"/runs/{run.number}/overview/").content.decode()
         )

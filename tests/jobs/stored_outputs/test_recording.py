@@ -18,7 +18,7 @@ from tests.datastores.test_datastores import able
 from tests.jobs.builders import Played, launched, processes, running, spec
 from tests.jobs.raw import bearing, opened
 from tests.people import make_owner, principal_of
-from trainhub_launch.data.outputs import OutputOrder
+from trainhub_launch.data.outputs import StoreFolder
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import OUTPUT_STORES
 from trainhub_launch.report import OutputFile
@@ -64,7 +64,7 @@ class TestOrder:
         path = f"kept/birds/{run.pk}/attempt_1"
         assert (order.outputs.path, order.outputs.secret_key) == (path, "datastore:s3-key")
         assert "the-secret-part" not in str(order.to_json())
-        assert OutputOrder.from_json(order.to_json()["outputs"]) == order.outputs
+        assert StoreFolder.from_json(order.to_json()["outputs"]) == order.outputs
         assert OutputFolder.objects.get().place == f"s3://all/{path}"
         values = run_secrets.take(alpha.node, run.pk, 1, alpha.nonce)
         assert values == {"datastore:s3-key": "the-secret-part"}
@@ -92,9 +92,9 @@ class TestRefusals:
             (
                 "http",
                 {"url": "https://files.example.org/all/"},
-                "of the kind http, into which runs cannot write",
+                "of the kind http, but only those",
             ),
-            ("hub", {}, "of the kind hub, into which runs cannot write"),
+            ("hub", {}, "of the kind hub, but only those"),
             (
                 "s3",
                 {"bucket": "all", "sign_in": "none"},
@@ -156,6 +156,15 @@ class TestRecords:
         }
         assert listed()["same.txt"][1] == HASHES[0]
 
+    def test_that_are_removed_are_forgotten_on_that_node_alone(self, who: Principal, results: None) -> None:
+        for name in ("alpha", "beta"):
+            able(name, OUTPUT_STORES)
+        run = launched(who, outputs=OUTPUTS, distribution={**processes(2), "node_count": 2})
+        for rank in (0, 1):
+            recording.record_stored(part(run, rank), [file("rank.txt", rank), file(f"only_{rank}.txt")])
+        recording.record_stored(part(run, 1), [], ["rank.txt", "only_0.txt", "only_1.txt", "never.txt"])
+        assert set(listed()) == {"rank.txt", "only_0.txt"}
+
     def test_are_refused_for_an_attempt_that_writes_to_the_hub(self, who: Principal) -> None:
         _, run = running(who)
         with pytest.raises(recording.NoFolder):
@@ -172,6 +181,9 @@ class TestRoute:
             ({"files": [{"path": "a.txt", "size": 5, "sha256": "A" * 64}]}, 400),
             ({"files": [{"path": ["a.txt"], "size": 5, "sha256": "a" * 64}]}, 400),
             ({"files": [{"path": "a.txt", "size": 5, "sha256": "a" * 64}] * 501}, 400),
+            ({"files": [{"path": "a.txt", "size": 5, "sha256": "a" * 64}], "removed": ["b.txt"]}, 204),
+            ({"files": [], "removed": "b.txt"}, 400),
+            ({"files": [], "removed": [1]}, 400),
             ({}, 400),
             ([], 400),
         ],

@@ -12,8 +12,9 @@ import pytest
 
 from tests.node.builders import order, process, script
 from tests.node.hub import FakeHub, Key
+from trainhub_launch.data.checkpoint_order import CheckpointOrder, OrderedFile
 from trainhub_launch.errors import WireError
-from trainhub_launch.order import CheckpointOrder, NodeOrder, OrderedFile
+from trainhub_launch.order import NodeOrder
 from trainhub_node.agent import Agent
 from trainhub_node.checkpoints import collector
 from trainhub_node.intake import orders
@@ -198,6 +199,15 @@ def test_a_run_begins_with_the_files_of_its_order(hub: FakeHub, agent: Agent) ->
     # They are no news to the hub.
     assert [entry for body in hub.checkpoints.announcements for entry in body["entries"]] == []
     assert not (work_of(agent, key).parent / "restored").exists()
+
+
+def test_files_with_the_same_content_are_not_one_file(hub: FakeHub, agent: Agent) -> None:
+    sha256 = hub.store(b"shard")
+    ordered = tuple(OrderedFile(path, 5, sha256) for path in ("a", "b"))
+    code = "(folder / 'a').open('r+').write('other')\nprint((folder / 'b').read_text(), flush=True)"
+    key = hub.give(saving(hub, code, files=ordered))
+    hub.wait_done(key)
+    assert hub.log(key) == b"shard\n"
 
 
 def test_what_the_source_brought_under_a_name_gives_way(hub: FakeHub, agent: Agent) -> None:

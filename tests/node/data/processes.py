@@ -11,9 +11,9 @@ from typing import Any
 from tests.stores.s3_server import BUCKET, KEY_ID, MODIFIED_AT, SECRET, S3Server, etag
 from trainhub_launch.data.manifests import ListedFile, ManifestWriter
 from trainhub_launch.data.stores import S3, SignIn, Store
+from trainhub_node.bootstrap_command import AGENT_WRAPPER
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.node_cache import find_obstore
-from trainhub_node.launch.wrapper import AGENT_WRAPPER
 
 AGENT = "agent"
 ATTEMPT = f"{'a1' * 16}-1"
@@ -34,6 +34,15 @@ def written_list(folder: Path, server: S3Server, *keys: str) -> str:
             writer.write(ListedFile(key.rpartition("/")[2], len(content), etag(content), MODIFIED_AT))
         writer.flush()
     return str(path)
+
+
+def name_contents(folder: Path) -> None:
+    """Does what the agent has a process do after a download."""
+    subprocess.run(naming_command(folder), check=True, env={})
+
+
+def naming_command(folder: Path) -> list[str]:
+    return [sys.executable, *AGENT_WRAPPER[1:], "contents", str(folder)]
 
 
 class Fetch:

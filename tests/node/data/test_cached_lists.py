@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.node.data.processes import Fetch, bucket, written_list
+from tests.node.data.processes import Fetch, bucket, name_contents, written_list
 from tests.stores.s3_server import BUCKET, S3Server
 from trainhub_launch.machine import MAX_DATA_LISTS
 from trainhub_node import proc
@@ -104,6 +104,7 @@ def test_only_the_latest_are_told(node: Node) -> None:
 
 def test_after_a_crash_that_damaged_a_file_none_counts(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     node.read("a").done()
+    name_contents(node.folder / "data")
     (content,) = Path(node.cache.objects).glob("*/*")
     content.chmod(0o600)
     content.write_bytes(b"damaged")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ def names(cache: DataCache) -> set[str]:
 
 
 def test_a_damaged_file_loses_all_its_names(cache: DataCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    part = Path(cache.part("aa-half"))
+    part = Path(cache.part("aa" * 32))
     part.touch()
     path = Path(cache.name("second"))
     path.write_bytes(b"\0" * len(CONTENT["second"]))
@@ -70,6 +71,30 @@ def test_what_was_written_to_the_disk_is_not_read_again(
     monkeypatch.setattr(durability, "_sha256", lambda path: pytest.fail(f"{path} is read"))
     durability.check_after_restart(after)
     assert names(after) == set(CONTENT)
+
+
+def test_a_file_whose_hash_was_not_known_yet_goes_unless_it_was_on_the_disk(
+    cache: DataCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, content in CONTENT.items():
+        Path(cache.content(hashlib.sha256(content).hexdigest())).unlink()
+        if name == "first":
+            durability.write_out(cache)
+            time.sleep(0.05)
+    after = crash(monkeypatch, cache.folder)
+    durability.check_after_restart(after)
+    assert names(after) == {"first"}
+
+
+def test_a_copy_that_a_run_used_is_compared_too(cache: DataCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    sha256 = hashlib.sha256(CONTENT["first"]).hexdigest()
+    for name, content in (("third", CONTENT["first"]), ("fourth", b"damaged")):
+        Path(cache.copy(sha256, name)).write_bytes(content)
+        Path(cache.name(name)).parent.mkdir(exist_ok=True)
+        Path(cache.name(name)).hardlink_to(cache.copy(sha256, name))
+    after = crash(monkeypatch, cache.folder)
+    durability.check_after_restart(after)
+    assert names(after) == {"first", "second", "third"}
 
 
 def test_without_a_crash_nothing_is_checked(cache: DataCache, monkeypatch: pytest.MonkeyPatch) -> None:

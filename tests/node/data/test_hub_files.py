@@ -6,6 +6,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterator, Mapping
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -15,12 +16,15 @@ from tests.node.data.processes import Fetch
 from trainhub_launch.data.manifests import ListedFile, ManifestWriter, content_etag, order_key
 from trainhub_launch.data.stores import HUB, TICKET, URL, Store
 
-FILES = {
-    "a/1.bin": os.urandom(1000),
-    "a/2.bin": b"the same",
-    "b/2.bin": b"the same",
-    "large": os.urandom(40_000_000),
-}
+
+@cache
+def files() -> dict[str, bytes]:
+    return {
+        "a/1.bin": os.urandom(1000),
+        "a/2.bin": b"the same",
+        "b/2.bin": b"the same",
+        "large": os.urandom(40_000_000),
+    }
 
 
 def sha256(data: bytes) -> str:
@@ -77,7 +81,7 @@ class FileServer:
 
 @pytest.fixture
 def server() -> Iterator[FileServer]:
-    server = FileServer({sha256(data): data for data in FILES.values()})
+    server = FileServer({sha256(data): data for data in files().values()})
     yield server
     server.close()
 
@@ -87,8 +91,8 @@ def listed(tmp_path: Path) -> str:
     path = tmp_path / "list"
     with path.open("wb") as stream:
         writer = ManifestWriter(stream)
-        for name in sorted(FILES, key=order_key):
-            data = FILES[name]
+        for name in sorted(files(), key=order_key):
+            data = files()[name]
             writer.write(ListedFile(name, len(data), content_etag(sha256(data)), 1_700_000_000.0))
         writer.flush()
     return str(path)
@@ -97,27 +101,27 @@ def listed(tmp_path: Path) -> str:
 def test_are_read_once_for_each_content(tmp_path: Path, server: FileServer, listed: str) -> None:
     fetch = Fetch(tmp_path / "cache", server.store, manifest=listed)
     assert fetch.done()["downloaded_files"] == 3
-    assert fetch.files() == FILES
+    assert fetch.files() == files()
     before = server.requests
     again = Fetch(tmp_path / "cache", server.store, manifest=listed, attempt=f"{'b2' * 16}-1")
     assert again.done()["downloaded_files"] == 0
-    assert again.files() == FILES
+    assert again.files() == files()
     assert server.requests == before
 
 
 @pytest.mark.parametrize("name", ["a/1.bin", "large"])
 def test_with_another_content_end_the_run(tmp_path: Path, server: FileServer, listed: str, name: str) -> None:
-    right = FILES[name]
+    right = files()[name]
     server.contents[sha256(right)] = bytes(len(right))
     error = Fetch(tmp_path / "cache", server.store, manifest=listed).error()
     assert f"{name} arrived from the hub with another content than its list says" in error
     server.contents[sha256(right)] = right
     fetch = Fetch(tmp_path / "cache", server.store, manifest=listed)
     fetch.done()
-    assert fetch.files() == FILES
+    assert fetch.files() == files()
 
 
 def test_that_are_gone_are_named_by_their_path(tmp_path: Path, server: FileServer, listed: str) -> None:
-    del server.contents[sha256(FILES["a/1.bin"])]
+    del server.contents[sha256(files()["a/1.bin"])]
     error = Fetch(tmp_path / "cache", server.store, manifest=listed).error()
     assert "The hub has no a/1.bin any more: upload the files of the dataset again" in error

@@ -17,7 +17,7 @@ from tests.node.test_run_as import nobody_account
 from trainhub import certificates
 from trainhub_launch.spec import Variable
 from trainhub_node.agent import Agent
-from trainhub_node.settings import can_execute
+from trainhub_node.run_account import can_execute
 
 TELLS = """
 import json, os

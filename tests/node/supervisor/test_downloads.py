@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -60,17 +58,6 @@ CHANGED = ["['deep', 'labels.txt'] ['other.txt']", "sparrow ['deep', 'labels.cac
 
 
 @pytest.fixture
-def reachable() -> Iterator[Path]:
-    """A folder for the node that other accounts can reach, as pytest's own folders cannot be."""
-    folder = Path(tempfile.mkdtemp(prefix="trainhub-node-", dir="/var/lib"))
-    folder.chmod(0o711)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
-
-
-@pytest.fixture
 def server() -> Iterator[S3Server]:
     server = S3Server()
     server.objects[BUCKET] = {"2024/labels.txt": b"sparrow"}
@@ -85,9 +72,14 @@ def downloading(hub: FakeHub, server: S3Server, script: str = READ) -> NodeOrder
     return replace(order(hub, {"train.py": script}, rank), downloads={"birds": download})
 
 
+def named(settings: NodeSettings) -> list[bytes]:
+    """Returns the contents that have names, which they get only after the ranks have started."""
+    return sorted(path.read_bytes() for path in (settings.cache / "data" / "objects").rglob("*/*"))
+
+
 @pytest.mark.in_containers(PODMAN, DOCKER)
 def test_ranks_read_what_was_downloaded_and_cannot_change_it(
-    hub: FakeHub, start_agent: Callable[..., Agent], reachable: Path, server: S3Server
+    hub: FakeHub, reachable: Path, start_agent: Callable[..., Agent], server: S3Server
 ) -> None:
     hub.secrets = {"datastore:s3-key": SECRET}
     settings: NodeSettings = range_settings(hub, reachable)
@@ -100,11 +92,11 @@ def test_ranks_read_what_was_downloaded_and_cannot_change_it(
     assert hub.log(key).decode().splitlines() == ["sparrow", "not written", *new, "cache not seen"]
     trees = settings.cache / "data" / "trees"
     eventually(lambda: not list(trees.glob("*/*")), 30, "what the run has seen of the cache stays in use")
-    assert [path.read_bytes() for path in (settings.cache / "data" / "objects").rglob("*/*")] == [b"sparrow"]
+    eventually(lambda: named(settings) == [b"sparrow"], 30, "its content has a name")
 
 
 def test_what_ranks_write_beside_their_data_is_their_own(
-    hub: FakeHub, start_agent: Callable[..., Agent], reachable: Path, server: S3Server
+    hub: FakeHub, reachable: Path, start_agent: Callable[..., Agent], server: S3Server
 ) -> None:
     server.objects[BUCKET]["2024/deep/er/other.txt"] = b"finch"
     hub.secrets = {"datastore:s3-key": SECRET}
@@ -117,12 +109,11 @@ def test_what_ranks_write_beside_their_data_is_their_own(
         assert hub.log(key).decode().splitlines() == CHANGED
         changes = settings.attempts / f"{key[0]}-1" / "data_changes" / "upper" / "birds"
         assert (changes / "labels.cache").read_text() == "an index", "it counts as the disk of the run"
-    contents = [path.read_bytes() for path in (settings.cache / "data" / "objects").rglob("*/*")]
-    assert sorted(contents) == [b"finch", b"sparrow"]
+    eventually(lambda: named(settings) == [b"finch", b"sparrow"], 30, "the originals are as they were")
 
 
 def test_wrong_credentials_end_the_run_before_its_ranks_start(
-    hub: FakeHub, start_agent: Callable[..., Agent], reachable: Path, server: S3Server
+    hub: FakeHub, reachable: Path, start_agent: Callable[..., Agent], server: S3Server
 ) -> None:
     hub.secrets = {"datastore:s3-key": "wrong"}
     start_agent(range_settings(hub, reachable))

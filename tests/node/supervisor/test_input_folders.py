@@ -52,17 +52,6 @@ def data() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A folder for the node that other accounts can reach, as pytest's own folders cannot be."""
-    folder = Path(tempfile.mkdtemp(prefix="trainhub-node-", dir="/var/lib"))
-    folder.chmod(0o711)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
-
-
 def reading(hub: FakeHub, path: object) -> NodeOrder:
     birds = Reference("launch", "input_birds")
     rank = process(0, ("python", "train.py", "$TRAINHUB_INPUT_BIRDS"), TRAINHUB_INPUT_BIRDS=birds)
@@ -79,21 +68,21 @@ def refusal(hub: FakeHub, path: object) -> str:
 @pytest.mark.in_containers(PODMAN, DOCKER)
 class TestRanks:
     def test_read_a_folder_and_never_write_into_it(
-        self, hub: FakeHub, start_agent: Callable[..., Agent], place: Path, data: Path
+        self, hub: FakeHub, start_agent: Callable[..., Agent], reachable: Path, data: Path
     ) -> None:
-        start_agent(range_settings(hub, place))
+        start_agent(range_settings(hub, reachable))
         assert self.log_of(hub, data / "birds") == ["sparrow", "not written: Read-only file system"]
 
     def test_read_one_file(
-        self, hub: FakeHub, start_agent: Callable[..., Agent], place: Path, data: Path
+        self, hub: FakeHub, start_agent: Callable[..., Agent], reachable: Path, data: Path
     ) -> None:
-        start_agent(range_settings(hub, place))
+        start_agent(range_settings(hub, reachable))
         assert self.log_of(hub, data / "birds" / "labels.txt")[0] == "sparrow"
 
     def test_read_through_a_link(
-        self, hub: FakeHub, start_agent: Callable[..., Agent], place: Path, data: Path
+        self, hub: FakeHub, start_agent: Callable[..., Agent], reachable: Path, data: Path
     ) -> None:
-        start_agent(range_settings(hub, place))
+        start_agent(range_settings(hub, reachable))
         link = data / "newest"
         link.symlink_to(data / "birds")
         assert self.log_of(hub, link)[0] == "sparrow"
@@ -115,38 +104,38 @@ class TestProblems:
         )
 
     def test_what_the_account_of_the_run_cannot_read(
-        self, hub: FakeHub, start_agent: Callable[..., Agent], place: Path, data: Path
+        self, hub: FakeHub, start_agent: Callable[..., Agent], reachable: Path, data: Path
     ) -> None:
-        start_agent(range_settings(hub, place))
+        start_agent(range_settings(hub, reachable))
         (data / "birds").chmod(0o700)
         sentence = refusal(hub, data / "birds")
         assert f"{data}/birds on node here cannot be read by the account of this run (user " in sentence
 
     def test_the_agents_own_folder_stays_hidden_also_behind_a_link(
-        self, hub: FakeHub, start_agent: Callable[..., Agent], place: Path, data: Path
+        self, hub: FakeHub, start_agent: Callable[..., Agent], reachable: Path, data: Path
     ) -> None:
-        start_agent(range_settings(hub, place))
-        place.chmod(0o755)
-        (data / "link").symlink_to(place)
-        for path in (place, data / "link"):
-            assert f"lies in {place}, of which runs see nothing" in refusal(hub, path)
+        start_agent(range_settings(hub, reachable))
+        reachable.chmod(0o755)
+        (data / "link").symlink_to(reachable)
+        for path in (reachable, data / "link"):
+            assert f"lies in {reachable}, of which runs see nothing" in refusal(hub, path)
 
     @pytest.mark.in_containers(PODMAN)
     def test_a_folder_around_the_agents_own_is_not_mounted_into_a_container(
         self,
         hub: FakeHub,
         start_agent: Callable[..., Agent],
-        place: Path,
+        reachable: Path,
         request: pytest.FixtureRequest,
     ) -> None:
-        start_agent(range_settings(hub, place / "inner"))
-        (place / "labels.txt").write_text("sparrow")
-        place.chmod(0o755)
+        start_agent(range_settings(hub, reachable / "inner"))
+        (reachable / "labels.txt").write_text("sparrow")
+        reachable.chmod(0o755)
         is_in_container = request.node.callspec.params["_place"] == PODMAN
         if is_in_container:
-            assert f"contains {place}/inner, of which runs see nothing" in refusal(hub, place)
+            assert f"contains {reachable}/inner, of which runs see nothing" in refusal(hub, reachable)
         else:
-            key = hub.give(reading(hub, place))
+            key = hub.give(reading(hub, reachable))
             assert not hub.wait_done(key).error
 
     def test_a_file_server_that_is_gone_holds_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:

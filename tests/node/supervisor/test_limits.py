@@ -13,7 +13,7 @@ import pytest
 from tests.node.builders import script
 from tests.node.hub import FakeHub
 from tests.node.supervisor import test_readiness
-from tests.node.supervisor.test_namespaces import agent, folder  # noqa: F401 - fixtures
+from tests.node.supervisor.test_namespaces import agent  # noqa: F401 - a fixture
 from tests.node.supervisor.test_termination import FOREVER
 from trainhub_launch.report import StopOrder
 from trainhub_node.agent import Agent

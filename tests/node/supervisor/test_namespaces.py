@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,18 +34,8 @@ os.wait()
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="trainhub-node-", dir="/var/lib"))
-    made.chmod(0o711)
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made)
-
-
-@pytest.fixture
-def agent(hub: FakeHub, start_agent: Callable[..., Agent], folder: Path) -> Agent:
-    return start_agent(range_settings(hub, folder))
+def agent(hub: FakeHub, start_agent: Callable[..., Agent], reachable: Path) -> Agent:
+    return start_agent(range_settings(hub, reachable))
 
 
 def range_environ(hub: FakeHub, folder: Path) -> dict[str, str]:
@@ -140,8 +128,8 @@ class TestRecords:
 
 
 class TestCrashes:
-    def test_a_run_survives_its_agent_and_the_next_one_knows_it(self, hub: FakeHub, folder: Path) -> None:
-        env, attempts = range_environ(hub, folder), folder / "attempts"
+    def test_a_run_survives_its_agent_and_the_next_one_knows_it(self, hub: FakeHub, reachable: Path) -> None:
+        env, attempts = range_environ(hub, reachable), reachable / "attempts"
         key = hub.give(script(hub, FOREVER))
         with agent_process(env):
             hub.wait_log(key, b"up")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -17,7 +15,6 @@ import pytest
 
 from tests.hub import eventually
 from tests.node.builders import order, process
-from tests.node.conftest import end_children
 from tests.node.data.processes import bucket
 from tests.node.hub import FakeHub, Key
 from tests.node.test_range import range_settings
@@ -33,8 +30,8 @@ from trainhub_launch.plan import Reference
 from trainhub_launch.states import ErrorKind
 from trainhub_node import proc
 from trainhub_node.agent import Agent
+from trainhub_node.bootstrap_command import AGENT_WRAPPER
 from trainhub_node.data.node_cache import find_obstore
-from trainhub_node.launch.wrapper import AGENT_WRAPPER
 from trainhub_node.references import references
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
@@ -62,19 +59,6 @@ print(open(os.environ["TRAINHUB_INPUT_BIRDS_FILES"]).read(), "started", flush=Tr
 time.sleep(60)
 """
 EXPECTED = ["a b%+ü.txt 7 sparrow", "deep/b.txt 5 finch", "not written"]
-
-
-@pytest.fixture
-def reachable() -> Iterator[Path]:
-    """A folder for the node that other accounts can reach, as pytest's own folders cannot be."""
-    folder = Path(tempfile.mkdtemp(prefix="trainhub-node-", dir="/var/lib"))
-    folder.chmod(0o711)
-    try:
-        yield folder
-        # Some tests leave ranks that wait.
-        end_children(folder)
-    finally:
-        shutil.rmtree(folder)
 
 
 @pytest.fixture

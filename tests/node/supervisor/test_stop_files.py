@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +14,7 @@ import pytest
 from tests.node.builders import order, process, script
 from tests.node.hub import FakeHub, Key
 from tests.node.test_range import range_settings
-from trainhub_launch.order import CheckpointOrder
+from trainhub_launch.data.checkpoint_order import CheckpointOrder
 from trainhub_launch.plan import RANK_WRAPPER
 from trainhub_launch.report import StopOrder
 from trainhub_launch.states import StopReason
@@ -51,17 +49,6 @@ signal.signal(signal.SIGTERM, save)
 print('up', flush=True)
 time.sleep(600)
 """
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder that other accounts can reach, as pytest's own folders cannot be."""
-    made = Path(tempfile.mkdtemp(prefix="trainhub-node-", dir="/var/lib"))
-    made.chmod(0o711)
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made)
 
 
 def preempt(hub: FakeHub, key: Key, why: str = StopReason.PREEMPTED) -> None:
@@ -137,9 +124,9 @@ def test_the_example_in_the_documents_saves_its_work(hub: FakeHub, agent: Agent)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run ranks as another account")
 class TestUnderAnAccountOfItsOwn:
     def test_each_rank_reads_it_in_its_namespaces_without_the_signal(
-        self, hub: FakeHub, start_agent: Callable[..., Agent], folder: Path
+        self, hub: FakeHub, start_agent: Callable[..., Agent], reachable: Path
     ) -> None:
-        start_agent(range_settings(hub, folder))
+        start_agent(range_settings(hub, reachable))
         files = {"train.py": LAUNCHER, "worker.py": WORKER}
         argv = ("python", "train.py")
         key = hub.give(order(hub, files, process(0, argv, of=2), process(1, argv, of=2), grace_s=15))
@@ -155,8 +142,8 @@ class TestUnderAnAccountOfItsOwn:
             check_notice(line)
 
     @pytest.mark.mpi
-    def test_under_mpirun_too(self, hub: FakeHub, start_agent: Callable[..., Agent], folder: Path) -> None:
-        start_agent(range_settings(hub, folder))
+    def test_under_mpirun_too(self, hub: FakeHub, start_agent: Callable[..., Agent], reachable: Path) -> None:
+        start_agent(range_settings(hub, reachable))
         launcher = ("mpirun", "--host", "127.0.0.1:2", "-np", "2", "--bind-to", "none", RANK_WRAPPER)
         argv = ("python", "train.py")
         processes = [process(rank, argv, of=2) for rank in range(2)]

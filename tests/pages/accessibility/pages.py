@@ -73,6 +73,7 @@ PAGES = (
     "/environments/digits/versions/2/?with=1",
     "/environments/digits/versions/3/",
     "/environments/digits/builds/{build}/",
+    "/sdk/",
     "/data/",
     "/data/new/",
     "/data/new/?kind=s3",

@@ -25,13 +25,13 @@ TWO = {"type": "pytorch", "communication_backend": "gloo", "process_count": 2, "
 
 def test_the_cause_appears_on_the_open_page_while_the_gang_is_being_ended(page: Any, hub: Hub) -> None:
     runs = Runs(hub)
-    run = runs.script(RAISING, distribution=TWO, limits={"grace_s": 8})
+    run = runs.script(RAISING, distribution=TWO, limits={"grace_s": 20})
     page.goto(f"/runs/{number_of(hub, run)}/")
     page.evaluate("window.sameDocument = true")
     page.locator(".th-cause h2").wait_for(timeout=30_000)
     assert page.locator(".th-cause h2").inner_text() == "ValueError: shard 1 is <b>empty</b>"
     assert "the other ranks are being stopped" in page.locator(".th-cause-where").inner_text()
-    page.wait_for_selector("#run-header .th-run-head .th-pill:has-text('Failed')", timeout=30_000)
+    page.wait_for_selector("#run-header .th-run-head .th-pill:has-text('Failed')", timeout=60_000)
     assert page.evaluate("window.sameDocument"), "nobody has loaded the page again"
     page.click(".th-cascade summary")
     ended = ["ended by TrainHub", "0"]

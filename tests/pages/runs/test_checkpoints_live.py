@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,6 +51,38 @@ def test_resume_starts_a_run_that_begins_with_it(page: Any, hub: Hub, number: in
     page.get_by_role("link", name="Checkpoints").click()
     page.get_by_text("this attempt began with 1").wait_for()
     page.get_by_text(f"from run {number}").wait_for()
+
+
+def test_one_in_a_datastore_is_chosen_in_the_wizard_and_shown_with_its_place(
+    page: Any, hub: Hub, tmp_path: Path
+) -> None:
+    with hub.client() as client:
+        place = {"name": "results", "kind": "folder", "path": str(tmp_path)}
+        client.post("/api/v1/datastores/", json=place).raise_for_status()
+    first = submit(hub, COUNTS)
+    assert wait_for(hub, first)["state"] == "Completed"
+    page.goto(f"/runs/{number_of(hub, first)}/checkpoints/")
+    page.get_by_role("button", name="Clone from checkpoint 1").click()
+    page.wait_for_url("**/review/")
+    page.goto(page.url.replace("/review/", "/resources/"))
+    page.get_by_label("Checkpoints go to").select_option("results")
+    page.get_by_label("Folder of the checkpoints there").fill("counts")
+    page.get_by_role("button", name="Next").click()
+    page.wait_for_url("**/environment/")
+    page.goto(page.url.replace("/environment/", "/review/"))
+    assert page.get_by_text("results, counts").is_visible()
+    page.get_by_role("button", name="Submit the run").click()
+    page.wait_for_url(re.compile(r"/runs/\d+/$"))
+    assert "began at step 1" in ended_log(hub, page)
+    page.get_by_role("link", name="Checkpoints").click()
+    (run,) = (path.name for path in (tmp_path / "counts").iterdir())
+    folder = tmp_path / "counts" / run / "checkpoints"
+    page.get_by_text(f"Their files lie in {folder}").wait_for()
+    page.get_by_role("button", name="Resume from checkpoint 2").click()
+    page.wait_for_url(lambda url: "/checkpoints/" not in url)
+    assert "began at step 2" in ended_log(hub, page)
+    (file,) = (path for path in folder.rglob("*") if path.is_file())
+    assert (file.name, file.read_text(), file.parent.parent.name) == ("last.txt", "2", "2")
 
 
 def test_clone_opens_the_wizard_with_it(page: Any, hub: Hub, number: int) -> None:

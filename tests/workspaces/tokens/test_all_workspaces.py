@@ -12,7 +12,6 @@ from django.test import Client
 
 from tests.hub import Hub
 from tests.mlflow.clients import run_client
-from tests.mlflow.conftest import mlflow_python  # noqa: F401 - a fixture
 from tests.people import client_of, make_contributor, make_person, make_workspace
 from workspaces import tokens
 from workspaces.models import ApiToken, AuditEvent, Membership
@@ -112,7 +111,7 @@ class TestMade:
 @pytest.mark.slow
 def test_the_mlflow_client_chooses_by_its_own_workspaces(
     hub: Hub,
-    mlflow_python: str,  # noqa: F811
+    mlflow_python: str,
     tmp_path: Path,
 ) -> None:
     hub.manage("workspace", "create", "Vision", "--owner", "admin", "--slug", "vision")

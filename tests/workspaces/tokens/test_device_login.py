@@ -12,6 +12,7 @@ from django.utils import timezone
 from tests.api.contract import ApiClient
 from tests.people import client_of, make_contributor, make_owner, make_viewer, make_workspace
 from workspaces import tokens
+from workspaces.authentication import confirmation
 from workspaces.device_login import device_requests
 from workspaces.models import ApiToken, AuditEvent, DeviceLogin, Membership, User
 
@@ -78,6 +79,15 @@ class TestAllowed:
 
 
 class TestRefused:
+    def test_no_password_is_asked_for(self, program: Client) -> None:
+        codes, carl = begin(program), client_of(make_contributor())
+        session = carl.session
+        session[confirmation.CONFIRMED_AT] -= confirmation.CONFIRMED_FOR_S + 1
+        session.save()
+        assert "Confirm" in answer(carl, codes).content.decode()
+        assert answer(carl, codes, "refuse").status_code == 302
+        assert ask(program, codes).json()["error"] == "access_denied"
+
     def test_the_program_learns_it_and_gets_nothing(self, program: Client) -> None:
         codes = begin(program)
         assert answer(client_of(make_viewer()), codes, "refuse").status_code == 302

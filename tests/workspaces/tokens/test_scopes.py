@@ -10,7 +10,6 @@ import pytest
 
 from tests.hub import PROJECT, Hub
 from tests.mlflow.clients import run_client
-from tests.mlflow.conftest import mlflow_python  # noqa: F401 - a fixture
 from workspaces.authentication.token_calls import TABLE, may_call
 from workspaces.states import TokenScope
 
@@ -96,7 +95,7 @@ def test_what_a_scope_includes(scope: TokenScope, method: str, path: str, is_all
 @pytest.mark.slow
 def test_the_mlflow_client_does_what_the_scope_includes_and_nothing_else(
     hub: Hub,
-    mlflow_python: str,  # noqa: F811
+    mlflow_python: str,
     tmp_path: Path,
 ) -> None:
     tokens = {scope.value: create_token(hub, scope) for scope in TokenScope}

@@ -31,8 +31,7 @@ def read_block(cache: DataCache, table: SwarmTable, block: DataBlock) -> Iterato
 def has_files(cache: DataCache, table: SwarmTable, block: DataBlock) -> bool:
     """Returns whether the cache has the files of a block with several."""
     return all(
-        os.path.exists(cache.name(table.file(number).identity))
-        for number in range(block.first, block.first + block.files)
+        cache.has(table.file(number).identity) for number in range(block.first, block.first + block.files)
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -58,7 +57,7 @@ class OpenParts:
                 part = PartFile.open(self._cache, file, waits=False)
                 if part is None:
                     return None
-                if os.path.exists(self._cache.name(file.identity)):
+                if self._cache.has(file.identity):
                     part.discard()
                     self._on_here(file)
                     return None

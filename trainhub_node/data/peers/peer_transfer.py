@@ -4,13 +4,12 @@ that node by the others."""
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from trainhub_node.data.data_cache import DataCache
-from trainhub_node.data.part_file import PIECE_BYTES, PartFile, recorded_pieces
+from trainhub_node.data.part_file import PIECE_BYTES, recorded_pieces
 from trainhub_node.data.peers.block_board import BlockBoard, PeerBlock
 from trainhub_node.data.peers.blocks import DataBlock, Segment, block_hash, segments
 from trainhub_node.data.peers.cached_blocks import NotHere, read_range
@@ -20,7 +19,8 @@ from trainhub_node.data.peers.open_parts import OpenParts
 from trainhub_node.data.peers.peer_links import PeerLinks
 from trainhub_node.data.peers.swarm_table import CachedFile
 from trainhub_node.data.remote_file import RemoteFile
-from trainhub_node.data.transfer import SMALL_BYTES, THREADS, Transfer
+from trainhub_node.data.small_part import SmallPart
+from trainhub_node.data.transfer import THREADS, Part, Transfer
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -69,11 +69,9 @@ class PeerTransfer(Transfer):
             return
         self._lacking = {file.identity: file for file in files}
         self._board.begin(self._done_blocks())
-        threads = [threading.Thread(target=self._guard, args=(self._read,)) for _ in range(THREADS)]
-        threads += [threading.Thread(target=self._guard, args=(self._take,)) for _ in range(TAKERS)]
-        for thread in threads:
-            thread.daemon = True
-            thread.start()
+        for work, count in ((self._read, THREADS), (self._take, TAKERS)):
+            for _ in range(count):
+                self._start(work)
         try:
             self._coordinate(on_poll)
         finally:
@@ -119,12 +117,9 @@ class PeerTransfer(Transfer):
             with self._board.changed:
                 self._board.changed.wait(TICK_S)
 
-    def _guard(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except BaseException as error:
-            self._error = self._error or error
-            self._stopping.set()
+    def _guard(self, work: Callable[..., None], *arguments: object) -> None:
+        super()._guard(work, *arguments)
+        if self._stopping.is_set():
             with self._board.changed:
                 self._board.changed.notify_all()
 
@@ -154,13 +149,15 @@ class PeerTransfer(Transfer):
         part = self._open(file)
         if part is None:
             return None
-        if file.size <= SMALL_BYTES:
-            return self._publish_content(part, self._read_small(part))
         digest = hashlib.sha256()
-        if not self._read_store(part, 0, file.size, digest):
+        if isinstance(part, SmallPart):
+            content = self._read_small(file)
+            digest.update(content)
+            self._publish_content(part, content, digest.hexdigest())
+        elif self._read_store(part, 0, file.size, digest):
+            self._publish(part, digest.hexdigest())
+        else:
             return None
-        part.cut()
-        self._publish(part, digest.hexdigest())
         return digest.digest()
 
     def _read_piece(self, file: RemoteFile, segment: Segment) -> bytes | None:
@@ -231,15 +228,15 @@ class PeerTransfer(Transfer):
             return True
         whole = self._open(file)
         if whole is not None:
-            self._publish_content(whole, data)
+            self._publish_content(whole, data, hashlib.sha256(data).hexdigest())
         return file.identity not in self._lacking
 
     # The files.
 
-    def _open(self, file: RemoteFile) -> PartFile | None:
+    def _open(self, file: RemoteFile) -> Part | None:
         """Returns the part of a small file; None if the cache has the file, or another process the part."""
-        part = PartFile.open(self._cache, file, waits=False)
-        if part is not None and os.path.exists(self._cache.name(file.identity)):
+        part = self._open_part(file, waits=False)
+        if part is not None and self._cache.has(file.identity):
             part.discard()
             self._find_file(file)
             return None

@@ -9,6 +9,7 @@ import time
 from trainhub_launch.data.shares import InputMount, NfsShare
 from trainhub_node.data import account_process
 from trainhub_node.data.shares import mount_table, nfs_client
+from trainhub_node.data.shares.allowed_servers import find_refusal
 from trainhub_node.data.shares.mount_errors import explain_failure, explain_silence
 from trainhub_node.data.shares.share_folder import (
     UNMOUNT_TIMEOUT_S,
@@ -48,6 +49,9 @@ class _Mounting:
 
     def run(self) -> str:
         """Returns where the share is mounted from now on, as long as this process lives."""
+        # The terms that an older agent has made lack it.
+        if refusal := find_refusal(self._gang.terms.get("nfs_servers", ()), self._share):
+            raise self._failure(f"does not mount {self._share}: {refusal}")
         if obstacle := nfs_client.find_obstacle():
             raise self._failure(f"cannot mount NFS: {obstacle}")
         self._folder.make()

@@ -47,6 +47,13 @@ def try_lock(descriptor: int, *, alone: bool) -> bool:
     return True
 
 
+def release(descriptor: int) -> None:
+    """Releases the lock and closes the descriptor. A process that is just being started has a copy of it,
+    until it becomes another program: closing alone would leave the lock to that."""
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
+
+
 def unmount_command(path: str) -> list[str]:
     """Returns the arguments of umount. What it unmounts is gone from there at once; then the kernel tells the
     server, so umount may have to be ended after UNMOUNT_TIMEOUT_S."""

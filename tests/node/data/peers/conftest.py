@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,19 +16,25 @@ from tests.stores.s3_server import BUCKET, S3Server
 from trainhub_node.data.part_file import PIECE_BYTES
 
 DISTRIBUTION = {"type": "pytorch", "communication_backend": "gloo", "process_count": 3, "node_count": 3}
-FILES = {
-    **{f"small/{number:04d}.bin": os.urandom(20_000 + number) for number in range(1500)},
-    "large/a.bin": os.urandom(5 * PIECE_BYTES + 321),
-    "large/b.bin": os.urandom(2 * PIECE_BYTES),
-    "large/exact.bin": os.urandom(PIECE_BYTES),
-    "empty.bin": b"",
-}
+
+
+@cache
+def files() -> dict[str, bytes]:
+    """Made by the first test that needs them: a process that has much memory takes long to start others."""
+    return {
+        # More than are in one block.
+        **{f"small/{number:04d}.bin": os.urandom(7_000 + number) for number in range(1040)},
+        "large/a.bin": os.urandom(5 * PIECE_BYTES + 321),
+        "large/b.bin": os.urandom(2 * PIECE_BYTES),
+        "large/exact.bin": os.urandom(PIECE_BYTES),
+        "empty.bin": b"",
+    }
 
 
 @pytest.fixture
 def server() -> Iterator[S3Server]:
     server = S3Server()
-    server.objects[BUCKET] = dict(FILES)
+    server.objects[BUCKET] = dict(files())
     yield server
     server.close()
 

@@ -22,9 +22,9 @@ from tests.node.data.processes import ATTEMPT, Fetch, bucket
 from tests.stores.s3_server import BUCKET, MODIFIED_AT, S3Server, etag
 from trainhub_launch.data.downloads import DataDownload
 from trainhub_launch.data.manifests import ListedFile, ManifestWriter
+from trainhub_node.bootstrap_command import AGENT_WRAPPER
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.peers.serving import PeerServing
-from trainhub_node.launch.wrapper import AGENT_WRAPPER
 from trainhub_node.link.hub_client import HubClient
 
 ADDRESS = "127.0.0.1"

@@ -16,6 +16,7 @@ import pytest
 from jobs.peers.certificates import PeerCertificate, make_certificate
 from tests.hub import eventually
 from trainhub_launch.data.peer_tickets import TICKET_BYTES, PeerTicket, open_ticket, seal
+from trainhub_node.bootstrap_command import AGENT_WRAPPER
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.peers.blocks import divide
 from trainhub_node.data.peers.client import PeerConnection, PeerFailed, PeerNode
@@ -23,7 +24,6 @@ from trainhub_node.data.peers.server import GREETING_S, MAX_PER_ADDRESS
 from trainhub_node.data.peers.swarm_table import write_table
 from trainhub_node.data.peers.wire import ABSENT, ANSWER, OK, REFUSED, REQUEST
 from trainhub_node.data.remote_file import RemoteFile
-from trainhub_node.launch.wrapper import AGENT_WRAPPER
 
 KEY = b"k" * 32
 SWARM, OTHER = "11" * 32, "22" * 32

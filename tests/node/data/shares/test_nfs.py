@@ -26,6 +26,7 @@ from trainhub_launch.plan import Reference
 from trainhub_launch.states import ErrorKind
 from trainhub_node.agent import Agent
 from trainhub_node.data.shares import mount_table, share_keeper
+from trainhub_node.data.shares.allowed_servers import NONE
 from trainhub_node.data.shares.share_folder import ShareFolder, try_lock
 
 pytestmark = pytest.mark.skipif(
@@ -214,6 +215,25 @@ class TestRefusals:
         assert f"{SERVER} did not answer within 30 s" in sentence
         reports = hub.reports
         hub.wait(lambda: hub.reports > reports + 2)
+
+
+class TestAllowedServers:
+    def test_may_be_named_with_an_export(
+        self, hub: FakeHub, start_agent: Callable[..., Agent], tmp_path: Path, server: NfsServer
+    ) -> None:
+        start_agent(settings(hub, tmp_path / "node", nfs_servers=(str(SHARE),)))
+        assert log_of(hub, hub.give(reading(hub)))[0] == "sparrow"
+        below = replace(SHARE, export="/srv/images/birds")
+        assert refusal(hub, below, "").startswith(f"Input birds: node here does not mount {below}: ")
+
+    def test_may_be_none(
+        self, hub: FakeHub, start_agent: Callable[..., Agent], tmp_path: Path, server: NfsServer
+    ) -> None:
+        start_agent(settings(hub, tmp_path / "node", nfs_servers=(NONE,)))
+        hub.wait(lambda: hub.heartbeat is not None)
+        assert hub.heartbeat is not None
+        assert MOUNTS not in hub.heartbeat.capabilities
+        assert "does not mount" in refusal(hub, SHARE)
 
 
 class TestMounts:

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.node.builders import order, process, settings
+from tests.node.builders import environ, order, process, settings
 from tests.node.hub import FakeHub
+from tests.node.processes import agent_process
 from trainhub_launch.data.shares import InputMount, NfsShare
 from trainhub_launch.errors import WireError
 from trainhub_launch.machine import MOUNTS
@@ -22,7 +25,7 @@ from trainhub_launch.states import ErrorKind
 from trainhub_node.agent import Agent
 from trainhub_node.data.shares import mount_table, nfs_client, share_keeper
 from trainhub_node.data.shares.mount_errors import explain_failure
-from trainhub_node.data.shares.share_folder import ShareFolder, try_lock
+from trainhub_node.data.shares.share_folder import ShareFolder, release, try_lock
 from trainhub_node.intake import orders
 from trainhub_node.settings import NodeSettings
 
@@ -35,6 +38,31 @@ def mounting_order(hub: FakeHub, share: NfsShare = SHARE, path: str = "") -> Nod
         order(hub, {"train.py": ""}, process(0, ("python", "train.py"))),
         mounts={"birds": InputMount(share, path)},
     )
+
+
+@contextmanager
+def mounted(node: Path, key: str) -> Iterator[ShareFolder]:
+    """What the node has mounted as the share of that key."""
+    folder = ShareFolder(str(node / "shares"), key)
+    folder.make()
+    os.close(folder.open_lock())
+    with mounted_again(folder):
+        yield folder
+
+
+@contextmanager
+def mounted_again(folder: ShareFolder) -> Iterator[None]:
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folder.mount], check=True)
+    yield
+    subprocess.run(["umount", "-lq", folder.mount], check=False)
+
+
+@contextmanager
+def in_use(folder: ShareFolder) -> Iterator[None]:
+    lock = folder.open_lock()
+    assert try_lock(lock, alone=False)
+    yield
+    os.close(lock)
 
 
 class TestOptions:
@@ -131,13 +159,9 @@ class TestKeeper:
     """A file system in memory stands for a share: unmounting does not differ."""
 
     @pytest.fixture
-    def folder(self, hub: FakeHub, tmp_path: Path) -> Iterator[ShareFolder]:
-        folder = ShareFolder(str(tmp_path / "shares"), SHARE.key)
-        folder.make()
-        os.close(folder.open_lock())
-        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folder.mount], check=True)
-        yield folder
-        subprocess.run(["umount", "-lq", folder.mount], check=False)
+    def folder(self, tmp_path: Path) -> Iterator[ShareFolder]:
+        with mounted(tmp_path, SHARE.key) as folder:
+            yield folder
 
     @pytest.fixture
     def node(self, hub: FakeHub, tmp_path: Path) -> NodeSettings:
@@ -150,15 +174,60 @@ class TestKeeper:
         share_keeper.unmount_idle(node)
         assert not mount_table.is_mount_point(folder.mount)
 
-    def test_leaves_what_a_run_uses(self, folder: ShareFolder, node: NodeSettings) -> None:
+    def test_leaves_what_a_run_uses(
+        self, folder: ShareFolder, node: NodeSettings, caplog: pytest.LogCaptureFixture
+    ) -> None:
         os.utime(folder.lock, (0, 0))
-        lock = folder.open_lock()
-        assert try_lock(lock, alone=False)
-        share_keeper.unmount_idle(node)
-        share_keeper.unmount_unused(node)
-        assert mount_table.is_mount_point(folder.mount)
-        os.close(lock)
+        with in_use(folder):
+            share_keeper.unmount_idle(node)
+            share_keeper.unmount_unused(node)
+            assert caplog.messages == [f"tmpfs stays mounted at {folder.mount}: {share_keeper.IN_USE}"]
+            assert mount_table.is_mount_point(folder.mount)
         share_keeper.unmount_idle(node)
         assert mount_table.is_mount_point(folder.mount), "it was used a moment ago"
         share_keeper.unmount_unused(node)
         assert not mount_table.is_mount_point(folder.mount)
+
+    def test_waits_at_the_end_for_a_child_that_ends(self, folder: ShareFolder, node: NodeSettings) -> None:
+        with ExitStack() as child:
+            child.enter_context(in_use(folder))
+            ending = threading.Timer(0.3, child.close)
+            ending.start()
+            share_keeper.unmount_unused(node)
+            ending.join()
+        assert not mount_table.is_mount_point(folder.mount)
+
+    def test_a_process_that_is_being_started_keeps_no_lock(self, folder: ShareFolder) -> None:
+        lock = folder.open_lock()
+        assert try_lock(lock, alone=True)
+        copy = os.dup(lock)
+        release(lock)
+        other = folder.open_lock()
+        assert try_lock(other, alone=True)
+        release(other)
+        os.close(copy)
+
+    def test_says_why_something_stays(
+        self, folder: ShareFolder, node: NodeSettings, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with mounted_again(folder):
+            share_keeper.unmount_unused(node)
+        assert caplog.messages == [
+            f"tmpfs stays mounted at {folder.mount}: umount has ended with code 0, and something is there"
+        ]
+
+
+@needs_root
+class TestEndOfAnAgent:
+    def test_leaves_mounted_only_what_is_used(self, hub: FakeHub, tmp_path: Path) -> None:
+        """With many, so that they are not unmounted before the process could have ended."""
+        with ExitStack() as stack:
+            shares = [stack.enter_context(mounted(tmp_path, f"{number:016}")) for number in range(12)]
+            stack.enter_context(in_use(shares[0]))
+            reports = hub.reports
+            with agent_process(environ(hub, tmp_path)) as agent:
+                hub.wait(lambda: hub.reports > reports)
+                agent.terminate()
+                assert agent.wait(20) == 0
+            left = [share for share in shares if mount_table.is_mount_point(share.mount)]
+        assert left == shares[:1]

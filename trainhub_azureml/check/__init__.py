@@ -1,0 +1,1 @@
+"""Says what of scripts and notebooks works on TrainHub, without running them."""

@@ -1,0 +1,1 @@
+"""Datastores and datasets of the SDK v1 on those of a hub."""

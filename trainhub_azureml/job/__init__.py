@@ -1,0 +1,1 @@
+"""Logging to a run: from the processes of a job, and from outside to a run that a script has opened."""

@@ -1,0 +1,1 @@
+"""Files that scripts bring along, read with the standard library alone."""

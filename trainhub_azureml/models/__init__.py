@@ -1,0 +1,1 @@
+"""Registered models: registering, listing, reading and changing them."""

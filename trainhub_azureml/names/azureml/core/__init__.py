@@ -1,0 +1,35 @@
+from trainhub_azureml.lazy_names import lazy_attributes
+
+__getattr__, __all__ = lazy_attributes(
+    __name__,
+    {
+        "ComputeTarget": "trainhub_azureml.compute",
+        "ContainerRegistry": "trainhub_azureml.environment",
+        "Dataset": "trainhub_azureml.data.dataset",
+        "Datastore": "trainhub_azureml.data.datastore",
+        "Environment": "trainhub_azureml.environment",
+        "Experiment": "trainhub_azureml.experiment",
+        "Model": "trainhub_azureml.models.model",
+        "Run": "trainhub_azureml.run",
+        "RunConfiguration": "trainhub_azureml.run_configuration",
+        "ScriptRunConfig": "trainhub_azureml.run_configuration",
+        "VERSION": "trainhub_azureml",
+        "Workspace": "trainhub_azureml.workspace",
+    },
+    [
+        "authentication",
+        "compute",
+        "compute_target",
+        "conda_dependencies",
+        "container_registry",
+        "dataset",
+        "datastore",
+        "environment",
+        "experiment",
+        "model",
+        "run",
+        "runconfig",
+        "script_run_config",
+        "workspace",
+    ],
+)

@@ -1,0 +1,9 @@
+from trainhub_azureml.lazy_names import lazy_attributes
+
+__getattr__, __all__ = lazy_attributes(
+    __name__,
+    {
+        "InferenceConfig": "trainhub_azureml.models.model",
+        "Model": "trainhub_azureml.models.model",
+    },
+)

@@ -1,0 +1,9 @@
+from trainhub_azureml.lazy_names import lazy_attributes
+
+__getattr__, __all__ = lazy_attributes(
+    __name__,
+    {
+        "FileDatasetFactory": "trainhub_azureml.data.dataset",
+        "TabularDatasetFactory": "trainhub_azureml.data.dataset",
+    },
+)

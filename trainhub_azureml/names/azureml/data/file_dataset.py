@@ -1,0 +1,8 @@
+from trainhub_azureml.lazy_names import lazy_attributes
+
+__getattr__, __all__ = lazy_attributes(
+    __name__,
+    {
+        "FileDataset": "trainhub_azureml.data.datasets",
+    },
+)

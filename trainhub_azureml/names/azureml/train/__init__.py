@@ -1,0 +1,1 @@
+"""Empty: each module below says by itself what to use instead."""

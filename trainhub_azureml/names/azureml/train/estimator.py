@@ -1,0 +1,12 @@
+from trainhub_azureml.lazy_names import lazy_attributes
+
+__getattr__, __all__ = lazy_attributes(
+    __name__,
+    {
+        "Estimator": "trainhub_azureml.estimators.estimator",
+        "Gloo": "trainhub_azureml.estimators.estimator",
+        "Mpi": "trainhub_azureml.distributions:MpiConfiguration",
+        "Nccl": "trainhub_azureml.estimators.estimator",
+        "ParameterServer": "trainhub_azureml.distributions:TensorflowConfiguration",
+    },
+)

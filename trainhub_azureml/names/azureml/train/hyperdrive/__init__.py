@@ -1,0 +1,30 @@
+from trainhub_azureml.lazy_names import lazy_attributes
+
+__getattr__, __all__ = lazy_attributes(
+    __name__,
+    {
+        "HyperDriveRun": "trainhub_azureml.hyperdrive.hyperdrive_run",
+        "choice": "trainhub_azureml.hyperdrive.parameter_expressions",
+        "lognormal": "trainhub_azureml.hyperdrive.parameter_expressions",
+        "loguniform": "trainhub_azureml.hyperdrive.parameter_expressions",
+        "normal": "trainhub_azureml.hyperdrive.parameter_expressions",
+        "qlognormal": "trainhub_azureml.hyperdrive.parameter_expressions",
+        "qloguniform": "trainhub_azureml.hyperdrive.parameter_expressions",
+        "qnormal": "trainhub_azureml.hyperdrive.parameter_expressions",
+        "quniform": "trainhub_azureml.hyperdrive.parameter_expressions",
+        "randint": "trainhub_azureml.hyperdrive.parameter_expressions",
+        "uniform": "trainhub_azureml.hyperdrive.parameter_expressions",
+        "BanditPolicy": "trainhub_azureml.hyperdrive.policies",
+        "EarlyTerminationPolicy": "trainhub_azureml.hyperdrive.policies",
+        "MedianStoppingPolicy": "trainhub_azureml.hyperdrive.policies",
+        "NoTerminationPolicy": "trainhub_azureml.hyperdrive.policies",
+        "TruncationSelectionPolicy": "trainhub_azureml.hyperdrive.policies",
+        "BayesianParameterSampling": "trainhub_azureml.hyperdrive.samplers",
+        "GridParameterSampling": "trainhub_azureml.hyperdrive.samplers",
+        "HyperParameterSampling": "trainhub_azureml.hyperdrive.samplers",
+        "RandomParameterSampling": "trainhub_azureml.hyperdrive.samplers",
+        "HyperDriveConfig": "trainhub_azureml.hyperdrive.search_config",
+        "PrimaryMetricGoal": "trainhub_azureml.hyperdrive.search_config",
+    },
+    ["parameter_expressions", "policy", "run", "runconfig", "sampling"],
+)

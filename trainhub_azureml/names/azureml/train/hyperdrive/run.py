@@ -1,0 +1,9 @@
+from trainhub_azureml.lazy_names import lazy_attributes
+
+__getattr__, __all__ = lazy_attributes(
+    __name__,
+    {
+        "HyperDriveRun": "trainhub_azureml.hyperdrive.hyperdrive_run",
+        "PrimaryMetricGoal": "trainhub_azureml.hyperdrive.search_config",
+    },
+)

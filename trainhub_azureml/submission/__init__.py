@@ -1,0 +1,1 @@
+"""From the configuration of a script to a run of the hub."""

@@ -1,0 +1,1 @@
+"""The command line of TrainHub: `trainhub`. It asks a hub through `trainhub_sdk` alone."""

@@ -1,0 +1,1 @@
+"""What goes wrong between this machine and a hub, in sentences."""

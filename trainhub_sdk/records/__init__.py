@@ -1,0 +1,1 @@
+"""What the hub says about things, as dataclasses: the fields that its OpenAPI document lists."""
