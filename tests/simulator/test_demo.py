@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -23,6 +26,7 @@ from tests.simulator.worlds import ask
 from trainhub import installation
 from trainhub.demo.past import SETTLED_AFTER_S
 from trainhub.demo.story import DAYS, MODEL, PAST, SILENT, STEPS
+from trainhub.up import demo as demo_processes
 from trainhub.up.demo_folder import turn_to
 from trainhub_launch.spec_reader import read_spec
 
@@ -141,7 +145,7 @@ class TestDemo:
             review = browser.post(hello[1], headers=token).raise_for_status()
             assert review.url.path.endswith("/review/")
             assert browser.post("/demo/remove/", headers=token).status_code == httpx.codes.OK
-        eventually(lambda: not demo.data_dir.exists(), 60, "the folder of the demo is removed")
+        eventually(lambda: not demo.data_dir.exists(), 120, "the folder of the demo is removed")
         assert demo.stop() == 0
         assert processes_inside(demo.data_dir) == []
 
@@ -161,6 +165,27 @@ class TestDemo:
         assert refused.stop() == 1
         assert "contains a TrainHub that is not a demo" in refused.said()
         assert [path.name for path in (tmp_path / "real").iterdir()] == ["secret-key"]
+
+
+# Starts processes one after the other, also while all processes are looked at.
+STARTING = """
+import os, time
+for _ in range(500):
+    if os.fork() == 0:
+        time.sleep(60)
+        os._exit(0)
+"""
+
+
+def test_trainings_that_start_processes_leave_none_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo_processes, "MACHINES", tmp_path)
+    with subprocess.Popen([sys.executable, "-c", STARTING], cwd=tmp_path) as training:
+        eventually(lambda: len(processes_inside(tmp_path)) > 2, 20, "it starts processes")
+        demo_processes.end_leftovers()
+        assert training.wait(10) == -signal.SIGKILL
+    assert processes_inside(tmp_path) == []
 
 
 class TestFolder:

@@ -3,6 +3,7 @@ visitor who trains on them."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -29,6 +30,8 @@ MACHINES = installation.DATA_DIR / "machines"
 SCENARIOS = installation.DATA_DIR / "scenarios"
 LIBRARY = installation.DATA_DIR / "simulator"
 PASSWORD = installation.DATA_DIR / "demo-password"
+# How long killed trainings may take to end, and how often this is looked at.
+LEFTOVERS_END_S, LEFTOVERS_PAUSE_S = 20.0, 0.05
 TRAINING = Path(simulator.__file__).parent / "demo" / "training"
 
 
@@ -95,14 +98,32 @@ def notice() -> str:
 
 
 def end_leftovers() -> None:
-    """Kills trainings of the demo. Trainings outlive their agents, but must not outlive the demo."""
+    """Kills trainings of the demo, and waits for their end. Trainings outlive their agents, but must not
+    outlive the demo: what they still wrote would keep its folder from being removed."""
+    deadline = time.monotonic() + LEFTOVERS_END_S
+    # A process may start another one between the look at all processes and its own end, so this looks again
+    # until none is left.
+    while leftovers := _trainings():
+        if time.monotonic() > deadline:
+            numbers = ", ".join(map(str, leftovers))
+            raise Stop(f"Trainings of the demo do not end: processes {numbers}. Their files stay.")
+        for process in leftovers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(LEFTOVERS_PAUSE_S)
+
+
+def _trainings() -> list[int]:
+    """Returns the processes whose working folder identifies them as trainings of the demo; they run in
+    sessions of their own."""
+    processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            # The working folder identifies processes of the demo: trainings run in sessions of their own.
             if (folder / "cwd").readlink().is_relative_to(MACHINES):
-                os.kill(int(folder.name), signal.SIGKILL)
+                processes.append(int(folder.name))
         except OSError:
-            pass  # it has ended, or is somebody else's
+            continue  # it has ended, or is somebody else's
+    return processes
 
 
 def remove_if_asked() -> bool:
