@@ -4,6 +4,7 @@ import { mount } from "./app.js";
 import { formatDateTime, formatDuration, formatRelativeTime } from "./formats.js";
 import { topicSocket } from "./socket.js";
 import "./confirm.js";
+import "./focus.js";
 
 const THEMES = ["system", "light", "dark"];
 

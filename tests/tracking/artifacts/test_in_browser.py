@@ -74,6 +74,19 @@ class TestBrowsing:
         tab.reload()
         assert names(tab)[0] == "checkpoints/"
 
+    def test_a_refresh_leaves_the_focus_where_it_is(self, tab: Any, logged: Logged) -> None:
+        tab.goto(f"/runs/{logged.number}/outputs/")
+        tab.wait_for_load_state("networkidle")
+        link = tab.get_by_role("link", name="logs/", exact=True)
+        link.focus()
+        old = link.element_handle()
+        with tab.expect_response(lambda response: response.url.endswith("/outputs/")):
+            tab.evaluate("document.querySelector('#outputs').dispatchEvent(new CustomEvent('live'))")
+        tab.wait_for_function("link => !link.isConnected", arg=old)
+        assert link.evaluate("link => link === document.activeElement")
+        tab.keyboard.press("Enter")
+        tab.get_by_role("link", name="train.log", exact=True).wait_for()
+
     @pytest.mark.parametrize(
         ("path", "seen"),
         [
