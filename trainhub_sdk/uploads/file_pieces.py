@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from trainhub_sdk.api_connection import ApiConnection
 from trainhub_sdk.errors import HubRefused, UploadError
@@ -15,6 +15,7 @@ TIMEOUT_S = 300.0
 # A piece that has arrived already: the answer to it was lost.
 CONFLICT = 409
 OFFSET = "Not at this offset"
+# Python 3.8 knows no `[…]` of the class of the same name in collections.abc.
 OnBytes = Callable[[int], None]
 
 
