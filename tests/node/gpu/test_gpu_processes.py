@@ -196,7 +196,8 @@ class TestProcesses:
         [
             (["{script}", "--token", "secret"], "python train.py"),
             (["-u", "-W", "ignore", "{script}"], "python train.py"),
-            (["-m", "http.server", "--help-me"], "python -m http.server"),
+            # Any free port: the process must still be there when it is looked at.
+            (["-m", "http.server", "0", "--bind", "127.0.0.1"], "python -m http.server"),
             (["-c", "import time; time.sleep(60)"], "python"),
         ],
     )
