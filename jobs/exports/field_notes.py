@@ -146,7 +146,7 @@ _FIELDS: dict[str, Callable[[RunSpec], str]] = {
     "limits.retries": _retries,
     "checkpoint": _checkpoint,
     "outputs": lambda spec: (
-        f"what it leaves in outputs/ stays on the nodes: nothing brings it to {describe_outputs(spec.outputs)}"
+        f"outputs/ stays on the nodes: nothing brings it to {describe_outputs(spec.outputs)}"
         if spec.outputs
         else ""
     ),

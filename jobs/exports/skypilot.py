@@ -75,7 +75,8 @@ def _run(spec: RunSpec, shape: ProcessShape) -> Iterator[str]:
     if needs_addresses(shape):
         yield 'mapfile -t nodes <<< "$SKYPILOT_NODE_IPS"'
     yield 'MASTER_ADDR=$(head -n 1 <<< "$SKYPILOT_NODE_IPS")'
-    yield f"export MASTER_ADDR MASTER_PORT={MASTER_PORT}"
+    yield f"MASTER_PORT={MASTER_PORT}"
+    yield "export MASTER_ADDR MASTER_PORT"
     yield from preamble_lines(spec, processes=shape.per_node, with_variables=False)
     for name, variable in spec.environment_variables.items():
         if variable.secret is not None:

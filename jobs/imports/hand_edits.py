@@ -1,0 +1,177 @@
+"""What was changed by hand in a file that TrainHub has written: the readable part counts, and the spec in its
+comment only fills in the rest."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from jobs.exports.export import program_line
+from jobs.exports.note import Note, Outcome
+from jobs.exports.shell_words import split_words
+from jobs.exports.spec_comment import spec_json
+from jobs.imports.draft import NODES, PER_NODE, PROCESSES, ImportDraft
+from trainhub_launch.errors import UnknownVariable
+from trainhub_launch.expand import expand, references
+from trainhub_launch.frameworks.mpi.configuration import MpiConfiguration
+from trainhub_launch.frameworks.pytorch.configuration import PyTorchConfiguration
+from trainhub_launch.spec import RunSpec
+
+_EXPORT = re.compile(r"\s*export ([A-Za-z_][A-Za-z0-9_]*)=(.*)")
+
+
+class HandEdits:
+    """Applies the differences between two readings of a file to a spec: `before` is of the text that TrainHub
+    writes for it, `after` of the text as it is now."""
+
+    def __init__(self, spec: RunSpec, before: ImportDraft, after: ImportDraft) -> None:
+        self._spec = spec
+        self._before, self._after = before, after
+        self.json: dict[str, Any] = spec_json(spec)
+        self.notes: list[Note] = []
+
+    def apply(self) -> None:
+        self._apply_fields()
+        self._apply_layout()
+        self._apply_body()
+        # What the file still says of other fields, such as one that TrainHub never writes.
+        known = {(note.field, note.message) for note in self._before.notes}
+        self.notes += [
+            note
+            for note in self._after.notes
+            if note.outcome == Outcome.NONE and (note.field, note.message) not in known
+        ]
+
+    def _apply_fields(self) -> None:
+        before, after = self._before.fields, self._after.fields
+        for path in sorted({*before, *after}):
+            if path in (NODES, PROCESSES, PER_NODE) or before.get(path) == after.get(path):
+                continue
+            field, line = ".".join(path), self._after.lines.get(path)
+            if path in after:
+                _put(self.json, path, after[path])
+                self._note(field, f"was changed by hand: it is {_short(after[path])} now", line)
+            else:
+                _remove(self.json, path)
+                self._note(field, "was removed by hand", line)
+
+    def _apply_layout(self) -> None:
+        before, after = self._before.layout, self._after.layout
+        if before == after:
+            return
+        distribution = self._spec.distribution
+        line = self._after.lines.get(NODES)
+        if isinstance(distribution, PyTorchConfiguration):
+            count = distribution.process_count
+            per_node = after.per_node if after.per_node != before.per_node else None
+            per_node = per_node or (count // distribution.node_count if count else None)
+            value = {"node_count": after.nodes, "process_count": per_node and per_node * after.nodes}
+        elif isinstance(distribution, MpiConfiguration):
+            per_node = after.per_node or distribution.process_count_per_node
+            value = {"node_count": after.nodes, "process_count_per_node": per_node}
+        elif distribution is not None:
+            _put(self.json, ("resources", "node_count"), after.nodes)
+            self._note("resources.node_count", f"was changed by hand: it is {after.nodes} now", line)
+            return
+        else:
+            per_node = after.per_node
+            value = {"type": "pytorch", "node_count": after.nodes}
+            value |= {"process_count": per_node * after.nodes} if per_node else {}
+        self.json["distribution"] = {**(self.json["distribution"] or {}), **value}
+        if self._spec.resources.node_count is not None:
+            _put(self.json, ("resources", "node_count"), after.nodes)
+        self._note("distribution", f"was changed by hand: {_short(self.json['distribution'])} now", line)
+
+    def _apply_body(self) -> None:
+        before, after = self._before.body, self._after.body
+        matcher = difflib.SequenceMatcher(
+            None, before.text.split("\n"), after.text.split("\n"), autojunk=False
+        )
+        for kind, start, end, first, last in matcher.get_opcodes():
+            if kind == "equal":
+                continue
+            old, new = before.text.split("\n")[start:end], after.text.split("\n")[first:last]
+            for number, (line, other) in enumerate(_pairs(old, new), after.line + first):
+                self._apply_line(line, other, number)
+
+    def _apply_line(self, old: str, new: str, number: int) -> None:
+        if not old.strip() and not new.strip():
+            return
+        if new.strip().startswith("#"):
+            return
+        if self._is_variable(old, new, number) or self._is_command(old, new, number):
+            return
+        self.notes.append(
+            Note(
+                self._after.body.field,
+                Outcome.NONE,
+                f"{(new or old).strip()[:60]!r}: a spec has no such lines, and TrainHub starts the processes "
+                "itself: put it into the script",
+                number,
+            )
+        )
+
+    def _is_variable(self, old: str, new: str, number: int) -> bool:
+        gone, there = _EXPORT.fullmatch(old), _EXPORT.fullmatch(new)
+        words = split_words(there[2]) if there else []
+        if words is None or len(words) > 1 or any(references(word) for word in words) or not (gone or there):
+            return False
+        variables = self.json["environment_variables"]
+        if there:
+            variables[there[1]] = (words or [""])[0].replace("$$", "$")
+            self._note(f"environment_variables.{there[1]}", "was changed by hand", number)
+        if gone and gone[1] in variables and not (there and there[1] == gone[1]):
+            del variables[gone[1]]
+            self._note(f"environment_variables.{gone[1]}", "was removed by hand", number)
+        return True
+
+    def _is_command(self, old: str, new: str, number: int) -> bool:
+        command = program_line(self._spec)
+        begin, is_there, end = old.partition(command)
+        if not is_there or not new.startswith(begin) or not new.endswith(end):
+            return False
+        words = split_words(new[len(begin) : len(new) - len(end)])
+        if not words:
+            return False
+        if self._spec.command:
+            self.json["command"] = words
+        else:
+            try:
+                self.json["script"], self.json["arguments"] = expand(words[0], {}), words[1:]
+            except UnknownVariable:
+                return False
+        self._note("command" if self._spec.command else "script", "was changed by hand", number)
+        return True
+
+    def _note(self, field: str, message: str, line: int | None) -> None:
+        self.notes.append(Note(field, Outcome.CHANGED, message, line))
+
+
+def _pairs(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
+    """Yields old and new lines: those that differ in the same place together, the rest alone."""
+    for number in range(max(len(old), len(new))):
+        yield (
+            old[number] if number < len(old) else "",
+            new[number] if number < len(new) else "",
+        )
+
+
+def _put(data: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    for name in path[:-1]:
+        if not isinstance(data.get(name), dict):
+            data[name] = {}
+        data = data[name]
+    data[path[-1]] = value
+
+
+def _remove(data: dict[str, Any], path: tuple[str, ...]) -> None:
+    for name in path[:-1]:
+        data = data.get(name) or {}
+    data.pop(path[-1], None)
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
