@@ -23,5 +23,9 @@ def export_spec(spec: RunSpec, to: str) -> SpecExport:
     """Returns the spec in a format of FORMATS. Raises SpecError for another one, and for a spec that cannot
     be planned."""
     if to not in FORMATS:
-        raise SpecError("to", f"{to!r:.60} is no format; use {' or '.join(FORMATS)}")
+        raise no_export_format(to)
     return FORMATS[to].render(spec)
+
+
+def no_export_format(name: str) -> SpecError:
+    return SpecError("to", f"{name!r:.60} is no format; use {' or '.join(FORMATS)}")

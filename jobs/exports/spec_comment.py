@@ -6,16 +6,26 @@ import json
 from typing import Any
 
 from trainhub_launch.spec import RunSpec, SnapshotSource
+from trainhub_launch.spec_reader import read_spec
 
 MARK = "# trainhub-spec: "
 # A spec whose code is not on the hub yet, as an import of a foreign file returns it.
 NO_SOURCE = SnapshotSource(id="")
+# A spec is read only with a source.
+_ANY_SOURCE = {"type": "snapshot", "id": "0" * 64}
 
 
 def spec_json(spec: RunSpec) -> dict[str, Any]:
     """Returns the spec as JSON, without a source if it has none."""
     data = spec.to_json()
     return data if spec.source != NO_SOURCE else {key: data[key] for key in data if key != "source"}
+
+
+def read_spec_json(data: Any) -> RunSpec:
+    """Returns the spec in JSON that may lack a source. Raises SpecError."""
+    if not isinstance(data, dict) or "source" in data:
+        return read_spec(data)
+    return read_spec({**data, "source": _ANY_SOURCE}).with_source(NO_SOURCE)
 
 
 def comment_lines(spec: RunSpec) -> list[str]:

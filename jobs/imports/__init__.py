@@ -10,18 +10,15 @@ from typing import Any
 
 from jobs.exports import export_spec
 from jobs.exports.note import Note, Outcome
-from jobs.exports.spec_comment import NO_SOURCE, find_comment, spec_json
+from jobs.exports.spec_comment import NO_SOURCE, find_comment, read_spec_json, spec_json
 from jobs.imports import azureml, dstack, sbatch, skypilot
 from jobs.imports.draft import ImportDraft
 from jobs.imports.hand_edits import HandEdits
 from jobs.imports.yaml_document import FIELD, MAX_TEXT_BYTES
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import RunSpec
-from trainhub_launch.spec_reader import read_spec
 
 DETERMINED = "determined"
-# A spec is read only with a source, and a foreign file has none.
-_ANY_SOURCE = {"type": "snapshot", "id": "0" * 64}
 
 
 @dataclass(frozen=True)
@@ -71,8 +68,8 @@ def import_spec(source: str, text: str) -> SpecImport:
     reader = READERS[source]
     draft = reader.parse(text)
     reader.add_command(draft)
-    spec, more = _with_source(draft.spec_json())
-    return SpecImport(spec, _sorted([*notes, *draft.notes, *more]))
+    spec = read_spec_json(draft.spec_json())
+    return SpecImport(spec, _sorted([*notes, *draft.notes, *_source_notes(spec)]))
 
 
 def _own_spec(text: str) -> tuple[RunSpec | None, list[Note]]:
@@ -83,7 +80,7 @@ def _own_spec(text: str) -> tuple[RunSpec | None, list[Note]]:
         return None, []
     line, data = comment
     try:
-        return _with_source(json.loads(data))[0], []
+        return read_spec_json(json.loads(data)), []
     except (ValueError, RecursionError, SpecError) as error:
         message = f"the spec in the comment cannot be read, so only the rest of the file counts: {error}"
         return None, [Note("trainhub-spec", Outcome.NONE, message[:400], line)]
@@ -99,21 +96,19 @@ def _import_own(source: str, text: str, spec: RunSpec) -> SpecImport:
         )
     edits = HandEdits(spec, reader.parse(ours), reader.parse(text))
     edits.apply()
-    changed, _ = _with_source(edits.json)
+    changed = read_spec_json(edits.json)
     line = (find_comment(text) or (1, ""))[0]
     message = "fills in what the file does not say; what was changed by hand counts"
     return SpecImport(changed, _sorted([Note("trainhub-spec", Outcome.SAME, message, line), *edits.notes]))
 
 
-def _with_source(data: Any) -> tuple[RunSpec, list[Note]]:
-    """Returns the spec in JSON that may lack a source, with a note if it does."""
-    if not isinstance(data, dict) or "source" in data:
-        return read_spec(data), []
-    spec = read_spec({**data, "source": _ANY_SOURCE}).with_source(NO_SOURCE)
+def _source_notes(spec: RunSpec) -> list[Note]:
+    if spec.source != NO_SOURCE:
+        return []
     message = (
         "a file has no code: send a folder with the spec, or name a snapshot, a git repository or an example"
     )
-    return spec, [Note("source", Outcome.NONE, message)]
+    return [Note("source", Outcome.NONE, message)]
 
 
 def _sorted(notes: list[Note]) -> tuple[Note, ...]:

@@ -48,6 +48,7 @@ TABLE = (
         ("POST",),
         re.compile(
             r"/api/v1/runs/preview/|"
+            r"/api/v1/specs/(?:export|import)/|"
             + _MLFLOW
             + r"(runs/search|experiments/search|experiments/search-datasets"
             r"|logged-models/search|registered-models/get-latest-versions)"
