@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
 from environments.conda.channel_list import DEFAULT_CHANNEL, channel_urls
-from environments.safe_yaml import YamlRules, compose_yaml, error_at, node_line
 from environments.repositories.repository_address import PREFIX
 from environments.requirement_list import RequirementList, read_requirements
+from environments.safe_yaml import YamlRules, compose_yaml, error_at, node_line
 from trainhub_launch.errors import SpecError
 
 FIELD = "conda"

@@ -12,9 +12,9 @@ from jobs.api import (
     run_packages,
     run_series,
     run_submission,
-    spec_formats,
 )
 from jobs.datastore_tests import api as datastore_tests
+from jobs.imports import api as spec_formats
 from jobs.quotas.api import Quotas
 
 urlpatterns = [

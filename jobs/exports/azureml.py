@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from jobs.exports.export import SpecExport, command_line
-from jobs.exports.field_notes import changed, field_notes
+from jobs.exports.field_notes import change_note, field_notes
 from jobs.exports.node_script import elastic_lines, needs_addresses, node_lines
 from jobs.exports.note import Note, Outcome
 from jobs.exports.preamble import preamble_lines, required
@@ -18,7 +18,7 @@ from trainhub_launch.spec import DOWNLOAD, MOUNT, REFERENCE, DataInput, Environm
 FILE = "job.yml"
 SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
 MODES = {MOUNT: "ro_mount", DOWNLOAD: "download", REFERENCE: "direct"}
-_HELD = (
+_FIELDS_IN_FILE = (
     "experiment",
     "display_name",
     "limits.timeout_s",
@@ -47,7 +47,7 @@ def render(spec: RunSpec) -> SpecExport:
         "limits": {"timeout": spec.limits.timeout_s} if spec.limits.timeout_s else None,
         "tags": dict(spec.tags),
     }
-    notes = (*_notes(spec, shape), *field_notes(spec, _HELD))
+    notes = (*_notes(spec, shape), *field_notes(spec, _FIELDS_IN_FILE))
     return SpecExport({FILE: document_text(spec, job)}, notes)
 
 
@@ -105,15 +105,15 @@ def _notes(spec: RunSpec, shape: ProcessShape) -> Iterator[Note]:
     yield Note("resources.cluster", Outcome.NONE, "add compute: azureml:NAME, the cluster on which it runs")
     for name, variable in spec.environment_variables.items():
         if variable.secret is not None:
-            yield changed(
+            yield change_note(
                 f"environment_variables.{name}",
                 f"the secret {variable.secret!r} is not in the file: read it from a key vault, or set {name}",
             )
-    yield changed(
+    yield change_note(
         "environment", f"{_environment(spec.environment)} must be an environment of your workspace there"
     )
     for name, item in spec.inputs.items():
-        yield changed(f"inputs.{name}", f"{_input(item)['path']} must exist in your workspace there")
+        yield change_note(f"inputs.{name}", f"{_input(item)['path']} must exist in your workspace there")
     tasks = isinstance(spec.distribution, TensorflowConfiguration) and spec.distribution.worker_count
     if needs_addresses(shape) and tasks and tasks != shape.nodes:
-        yield changed("resources.node_count", "Azure ML decides which task runs on which node")
+        yield change_note("resources.node_count", "Azure ML decides which task runs on which node")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobs.exports.export import SpecExport
-from jobs.exports.field_notes import changed, field_notes
+from jobs.exports.field_notes import change_note, field_notes
 from jobs.exports.node_script import MASTER_PORT, needs_addresses, node_lines
 from jobs.exports.note import Note
 from jobs.exports.preamble import preamble_lines
@@ -13,13 +13,13 @@ from jobs.exports.process_shape import MPI, ProcessShape, process_shape
 from jobs.exports.spec_comment import comment_lines
 from trainhub_launch.spec import RunSpec
 
-_HELD = ("limits.timeout_s", "limits.grace_s")
+_FIELDS_IN_FILE = ("limits.timeout_s", "limits.grace_s")
 
 
 def render(spec: RunSpec) -> SpecExport:
     shape = process_shape(spec)
     files = {f"node_{node}.sh": _script(spec, shape, node) for node in range(shape.nodes)}
-    return SpecExport(files, (*_notes(spec, shape), *field_notes(spec, _HELD)))
+    return SpecExport(files, (*_notes(spec, shape), *field_notes(spec, _FIELDS_IN_FILE)))
 
 
 def timeout_prefix(spec: RunSpec) -> str:
@@ -65,8 +65,8 @@ def _addresses(shape: ProcessShape) -> Iterator[str]:
 
 def _notes(spec: RunSpec, shape: ProcessShape) -> Iterator[Note]:
     if shape.starter == MPI and shape.nodes > 1:
-        yield changed(
+        yield change_note(
             "distribution", "mpirun of node 0 reaches the other nodes through ssh without a password"
         )
     if spec.limits.timeout_s:
-        yield changed("limits.timeout_s", "the program timeout ends the processes of each node by itself")
+        yield change_note("limits.timeout_s", "the program timeout ends the processes of each node by itself")

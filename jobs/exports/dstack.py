@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from jobs.exports.export import SpecExport
-from jobs.exports.field_notes import changed, field_notes
+from jobs.exports.field_notes import change_note, field_notes
 from jobs.exports.names import dns_name
 from jobs.exports.node_script import MASTER_PORT, needs_addresses, node_lines
 from jobs.exports.note import Note, Outcome
@@ -23,7 +23,7 @@ FILE = "task.dstack.yml"
 PRIORITY = 10
 TAG_NAME = re.compile(r"[_\-a-zA-Z0-9]{1,60}")
 TAG_VALUE = re.compile(r"[a-zA-Z0-9 .:/=_\-+@]{0,256}")
-_HELD = (
+_FIELDS_IN_FILE = (
     "display_name",
     "resources.gpus_per_node",
     "resources.memory",
@@ -59,7 +59,7 @@ def render(spec: RunSpec) -> SpecExport:
         "stop_criteria": "master-done" if _ends_with_head(spec, shape) else None,
         "tags": {name: value for name, value in spec.tags.items() if _holds_tag(name, value)},
     }
-    return SpecExport({FILE: document_text(spec, task)}, (*_notes(spec), *field_notes(spec, _HELD)))
+    return SpecExport({FILE: document_text(spec, task)}, (*_notes(spec), *field_notes(spec, _FIELDS_IN_FILE)))
 
 
 def _ends_with_head(spec: RunSpec, shape: ProcessShape) -> bool:
@@ -118,16 +118,16 @@ def _notes(spec: RunSpec) -> Iterator[Note]:
     resources, limits = spec.resources, spec.limits
     name = dns_name(spec.display_name or spec.experiment)
     if spec.display_name and name != spec.display_name:
-        yield changed("display_name", f"becomes {name!r}: dstack allows small letters, digits and '-'")
+        yield change_note("display_name", f"becomes {name!r}: dstack allows small letters, digits and '-'")
     if resources.all_gpus:
-        yield changed("resources.gpus_per_node", "all GPUs of each node become at least one (gpu: 1..)")
+        yield change_note("resources.gpus_per_node", "all GPUs of each node become at least one (gpu: 1..)")
     for field, size in (("memory", resources.memory), ("disk", resources.disk)):
         if size and size % 2**30:
-            yield changed(f"resources.{field}", f"is rounded up to {whole_gib(size)} GB")
+            yield change_note(f"resources.{field}", f"is rounded up to {whole_gib(size)} GB")
     if not limits.grace_s:
-        yield changed("limits.grace_s", "0 s become 1 s, the shortest time that dstack has")
+        yield change_note("limits.grace_s", "0 s become 1 s, the shortest time that dstack has")
     if limits.retries:
-        yield changed(
+        yield change_note(
             "limits.retries", f"{limits.retries} becomes retry for a day: dstack counts no attempts"
         )
     if spec.priority < 0:
@@ -135,7 +135,7 @@ def _notes(spec: RunSpec) -> Iterator[Note]:
             "priority", Outcome.NONE, f"{spec.priority} is left out: dstack has none below the usual one"
         )
     elif spec.priority:
-        yield changed("priority", f"{spec.priority} becomes {spec.priority * PRIORITY} of 100")
+        yield change_note("priority", f"{spec.priority} becomes {spec.priority * PRIORITY} of 100")
     for tag, value in spec.tags.items():
         if not _holds_tag(tag, value):
             yield Note(
@@ -144,7 +144,7 @@ def _notes(spec: RunSpec) -> Iterator[Note]:
     for variable_name, variable in spec.environment_variables.items():
         if variable.secret is not None:
             secret = secret_name(variable.secret)
-            yield changed(
+            yield change_note(
                 f"environment_variables.{variable_name}",
                 f"is read from a secret of dstack: set it with dstack secret set {secret}",
             )

@@ -44,13 +44,13 @@ def secret_notes(spec: RunSpec) -> Iterator[Note]:
             )
 
 
-def changed(field: str, message: str) -> Note:
+def change_note(field: str, message: str) -> Note:
     return Note(field, Outcome.CHANGED, message)
 
 
 def _inputs(spec: RunSpec) -> Iterator[Note]:
     for name, data_input in spec.inputs.items():
-        yield changed(
+        yield change_note(
             f"inputs.{name}",
             f"nothing brings {describe_input(data_input)} to the node: set TRAINHUB_INPUT_{name.upper()} to "
             "the folder in which it lies there",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobs.exports.export import SpecExport
-from jobs.exports.field_notes import changed, field_notes
+from jobs.exports.field_notes import change_note, field_notes
 from jobs.exports.names import duration, mebibytes, plain_name
 from jobs.exports.node_script import RANK_FUNCTION, elastic_lines, needs_addresses, node_lines, rank_function
 from jobs.exports.note import Note, Outcome
@@ -19,7 +19,7 @@ FILE = "run.sbatch"
 # One step of priority on a hub in the units of --nice.
 NICE = 100
 EXPERIMENT = "experiment "
-_HELD = (
+_FIELDS_IN_FILE = (
     "experiment",
     "display_name",
     "resources.gpus_per_node",
@@ -46,7 +46,9 @@ def render(spec: RunSpec) -> SpecExport:
         *_rendezvous(spec, shape),
         *_steps(spec, shape),
     ]
-    return SpecExport({FILE: "\n".join(lines) + "\n"}, (*_notes(spec, shape), *field_notes(spec, _HELD)))
+    return SpecExport(
+        {FILE: "\n".join(lines) + "\n"}, (*_notes(spec, shape), *field_notes(spec, _FIELDS_IN_FILE))
+    )
 
 
 def tasks_per_node(shape: ProcessShape) -> int:
@@ -147,27 +149,27 @@ def _notes(spec: RunSpec, shape: ProcessShape) -> Iterator[Note]:
     resources, limits = spec.resources, spec.limits
     name = plain_name(spec.display_name or spec.experiment)
     if name != spec.display_name and spec.display_name:
-        yield changed(
+        yield change_note(
             "display_name", f"becomes {name!r}: names of jobs have letters, digits, '.', '_' and '-'"
         )
     if resources.all_gpus:
-        yield changed("resources.gpus_per_node", "all GPUs of each node become whole nodes: --exclusive")
+        yield change_note("resources.gpus_per_node", "all GPUs of each node become whole nodes: --exclusive")
     if resources.memory and resources.memory % 2**20:
-        yield changed("resources.memory", f"is rounded up to {mebibytes(resources.memory)} MiB")
+        yield change_note("resources.memory", f"is rounded up to {mebibytes(resources.memory)} MiB")
     if resources.cpus and _cpus_per_task(resources.cpus, shape) * tasks_per_node(shape) != resources.cpus:
-        yield changed(
+        yield change_note(
             "resources.cpus",
             f"{resources.cpus:g} cores of a node become {_cpus_per_task(resources.cpus, shape)} for each of "
             f"its {tasks_per_node(shape)} task(s): Slurm gives whole cores to each",
         )
     if not resources.cpus:
-        yield changed(
+        yield change_note(
             "resources.cpus", "is not set, so Slurm gives one core to each task; add --cpus-per-task"
         )
     if limits.timeout_s and limits.grace_s:
-        yield changed("limits.grace_s", "Slurm sends SIGTERM so long before --time ends, not after it")
+        yield change_note("limits.grace_s", "Slurm sends SIGTERM so long before --time ends, not after it")
     if limits.retries:
-        yield changed(
+        yield change_note(
             "limits.retries",
             f"{limits.retries} becomes --requeue: Slurm starts it again after a node has failed or the job "
             "was preempted, without counting, and not after it has failed by itself",
@@ -177,8 +179,8 @@ def _notes(spec: RunSpec, shape: ProcessShape) -> Iterator[Note]:
             "priority", Outcome.NONE, "only an operator of Slurm may raise a priority (--nice below 0)"
         )
     elif spec.priority:
-        yield changed("priority", f"{spec.priority} becomes --nice={-spec.priority * NICE}")
+        yield change_note("priority", f"{spec.priority} becomes --nice={-spec.priority * NICE}")
     if shape.starter == MPI:
-        yield changed(
+        yield change_note(
             "distribution", "srun starts the processes through PMIx: Slurm and MPI must both have it"
         )

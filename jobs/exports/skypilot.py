@@ -7,7 +7,7 @@ from typing import Any
 
 from jobs.exports.commands import timeout_prefix
 from jobs.exports.export import SpecExport
-from jobs.exports.field_notes import changed, field_notes
+from jobs.exports.field_notes import change_note, field_notes
 from jobs.exports.names import dns_name
 from jobs.exports.node_script import MASTER_PORT, needs_addresses, node_lines
 from jobs.exports.note import Note
@@ -20,7 +20,7 @@ FILE = "task.yaml"
 # SkyPilot wants the names of models, and takes the cheapest of several.
 ACCELERATORS = ("H100", "A100-80GB", "A100", "L40S", "L4", "A10G", "V100", "T4")
 GIB = 2**30
-_HELD = (
+_FIELDS_IN_FILE = (
     "resources.gpus_per_node",
     "resources.memory",
     "resources.cpus",
@@ -45,7 +45,9 @@ def render(spec: RunSpec) -> SpecExport:
         "secrets": {name: None for name, item in variables.items() if item.secret is not None},
         "run": "\n".join(_run(spec, shape)),
     }
-    return SpecExport({FILE: document_text(spec, task)}, (*_notes(spec, shape), *field_notes(spec, _HELD)))
+    return SpecExport(
+        {FILE: document_text(spec, task)}, (*_notes(spec, shape), *field_notes(spec, _FIELDS_IN_FILE))
+    )
 
 
 def whole_gib(size: int) -> int:
@@ -88,26 +90,26 @@ def _notes(spec: RunSpec, shape: ProcessShape) -> Iterator[Note]:
     resources = spec.resources
     name = dns_name(spec.display_name or spec.experiment)
     if spec.display_name and name != spec.display_name:
-        yield changed("display_name", f"becomes {name!r}")
+        yield change_note("display_name", f"becomes {name!r}")
     if resources.all_gpus:
-        yield changed("resources.gpus_per_node", "choose accelerators: the task names none")
+        yield change_note("resources.gpus_per_node", "choose accelerators: the task names none")
     elif resources.gpus_per_node:
-        yield changed(
+        yield change_note(
             "resources.gpus_per_node",
             f"a spec names no model: {resources.gpus_per_node} of any listed one; delete those "
             "that do not suit",
         )
     if spec.limits.timeout_s:
-        yield changed("limits.timeout_s", "the program timeout ends the processes of each node by itself")
+        yield change_note("limits.timeout_s", "the program timeout ends the processes of each node by itself")
     if spec.limits.retries:
-        yield changed("limits.retries", "only `sky jobs launch` starts a task again")
+        yield change_note("limits.retries", "only `sky jobs launch` starts a task again")
     if shape.starter == MPI and shape.nodes > 1:
-        yield changed(
+        yield change_note(
             "distribution", "mpirun of the first node reaches the others through ssh without a password"
         )
     for variable_name, variable in spec.environment_variables.items():
         if variable.secret is not None:
-            yield changed(
+            yield change_note(
                 f"environment_variables.{variable_name}",
                 f"the value of the secret {variable.secret!r} is not in the file: start it with "
                 f"--secret {variable_name}",

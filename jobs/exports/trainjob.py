@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from jobs.exports.export import SpecExport
-from jobs.exports.field_notes import changed, field_notes
+from jobs.exports.field_notes import change_note, field_notes
 from jobs.exports.names import dns_name, mebibytes
 from jobs.exports.node_script import (
     MASTER_PORT,
@@ -28,7 +28,7 @@ IMAGE = "REGISTRY/IMAGE-WITH-YOUR-CODE"
 SECRET = "trainhub-secrets"  # noqa: S105 - a name
 PREFIX = "trainhub/"
 _REFERENCE = re.compile(r"\$(?=[$(])")
-_HELD = (
+_FIELDS_IN_FILE = (
     "source",
     "experiment",
     "display_name",
@@ -64,7 +64,7 @@ def render(spec: RunSpec) -> SpecExport:
             "trainer": {key: value for key, value in trainer.items() if value},
         },
     }
-    notes = (*_notes(spec, shape), *field_notes(spec, _HELD))
+    notes = (*_notes(spec, shape), *field_notes(spec, _FIELDS_IN_FILE))
     return SpecExport({FILE: document_text(spec, job)}, notes)
 
 
@@ -122,20 +122,22 @@ def _escape(text: str) -> str:
 
 
 def _notes(spec: RunSpec, shape: ProcessShape) -> Iterator[Note]:
-    yield changed("source", f"a TrainJob has no code: build an image with it, and name it instead of {IMAGE}")
+    yield change_note(
+        "source", f"a TrainJob has no code: build an image with it, and name it instead of {IMAGE}"
+    )
     if spec.resources.all_gpus:
         yield Note("resources.gpus_per_node", Outcome.NONE, "name the number of GPUs below resourcesPerNode")
     if not shape.starter and spec.distribution is not None:
-        yield changed(
+        yield change_note(
             "distribution", "its processes find each other by the names of the pods of the TrainJob"
         )
     if shape.starter not in (PYTORCH, MPI):
-        yield changed(
+        yield change_note(
             "distribution", "runs in the runtime torch-distributed, which sets the rank of each node"
         )
     for name, variable in spec.environment_variables.items():
         if variable.secret is not None:
-            yield changed(
+            yield change_note(
                 f"environment_variables.{name}",
                 f"is read from {SECRET}: kubectl create secret generic {SECRET} --from-literal={name}=…",
             )

@@ -39,10 +39,10 @@ class SpecImport:
 
 
 READERS: dict[str, ImportFormat] = {
-    "sbatch": ImportFormat(sbatch.parse, sbatch.add_command),
-    "azureml": ImportFormat(azureml.parse, azureml.add_command),
-    "skypilot": ImportFormat(skypilot.parse, skypilot.add_command),
-    "dstack": ImportFormat(dstack.parse, dstack.add_command),
+    "sbatch": ImportFormat(sbatch.parse, sbatch.add_slurm_command),
+    "azureml": ImportFormat(azureml.parse, azureml.add_azureml_command),
+    "skypilot": ImportFormat(skypilot.parse, skypilot.add_skypilot_command),
+    "dstack": ImportFormat(dstack.parse, dstack.add_dstack_command),
 }
 
 

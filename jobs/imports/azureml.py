@@ -65,7 +65,7 @@ def parse(text: str) -> ImportDraft:
     return draft
 
 
-def add_command(draft: ImportDraft) -> None:
+def add_azureml_command(draft: ImportDraft) -> None:
     renames = {"AZUREML_NODE_COUNT": "WORLD_SIZE", "AZ_BATCHAI_TASK_INDEX": "RANK"}
     read_body(draft, ShellDialect(renames, addresses=("AZ_BATCH_MASTER_NODE",)))
 

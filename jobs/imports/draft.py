@@ -10,7 +10,7 @@ from jobs.exports.note import Note, Outcome
 
 NODES, PROCESSES, PER_NODE = ("layout", "nodes"), ("layout", "processes"), ("layout", "per_node")
 # What is no field of a spec by itself: which one it becomes depends on the framework.
-_LAYOUT = {
+_LAYOUT: dict[tuple[str, ...], str] = {
     NODES: "the number of nodes of the distribution",
     PROCESSES: "the number of processes of the distribution",
     PER_NODE: "the number of processes on each node of the distribution",

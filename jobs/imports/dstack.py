@@ -60,7 +60,7 @@ def parse(text: str) -> ImportDraft:
     return draft
 
 
-def add_command(draft: ImportDraft) -> None:
+def add_dstack_command(draft: ImportDraft) -> None:
     gpus = draft.fields.get(("resources", "gpus_per_node"), 0)
     dialect = ShellDialect(
         renames={"DSTACK_NODE_RANK": "NODE_RANK", "DSTACK_MASTER_NODE_IP": "MASTER_ADDR"},

@@ -37,11 +37,11 @@ class HandEdits:
         self._apply_layout()
         self._apply_body()
         # What the file still says of other fields, such as one that TrainHub never writes.
-        known = {(note.field, note.message) for note in self._before.notes}
+        earlier = {(note.field, note.message) for note in self._before.notes}
         self.notes += [
             note
             for note in self._after.notes
-            if note.outcome == Outcome.NONE and (note.field, note.message) not in known
+            if note.outcome == Outcome.NONE and (note.field, note.message) not in earlier
         ]
 
     def _apply_fields(self) -> None:
@@ -63,6 +63,7 @@ class HandEdits:
             return
         distribution = self._spec.distribution
         line = self._after.lines.get(NODES)
+        value: dict[str, Any]
         if isinstance(distribution, PyTorchConfiguration):
             count = distribution.process_count
             per_node = after.per_node if after.per_node != before.per_node else None
@@ -114,17 +115,22 @@ class HandEdits:
         )
 
     def _is_variable(self, old: str, new: str, number: int) -> bool:
-        gone, there = _EXPORT.fullmatch(old), _EXPORT.fullmatch(new)
-        words = split_words(there[2]) if there else []
-        if words is None or len(words) > 1 or any(references(word) for word in words) or not (gone or there):
+        before, after = _EXPORT.fullmatch(old), _EXPORT.fullmatch(new)
+        words = split_words(after[2]) if after else []
+        if (
+            words is None
+            or len(words) > 1
+            or any(references(word) for word in words)
+            or not (before or after)
+        ):
             return False
         variables = self.json["environment_variables"]
-        if there:
-            variables[there[1]] = (words or [""])[0].replace("$$", "$")
-            self._note(f"environment_variables.{there[1]}", "was changed by hand", number)
-        if gone and gone[1] in variables and not (there and there[1] == gone[1]):
-            del variables[gone[1]]
-            self._note(f"environment_variables.{gone[1]}", "was removed by hand", number)
+        if after:
+            variables[after[1]] = (words or [""])[0].replace("$$", "$")
+            self._note(f"environment_variables.{after[1]}", "was changed by hand", number)
+        if before and before[1] in variables and not (after and after[1] == before[1]):
+            del variables[before[1]]
+            self._note(f"environment_variables.{before[1]}", "was removed by hand", number)
         return True
 
     def _is_command(self, old: str, new: str, number: int) -> bool:

@@ -43,7 +43,7 @@ def parse(text: str) -> ImportDraft:
     return draft
 
 
-def add_command(draft: ImportDraft) -> None:
+def add_slurm_command(draft: ImportDraft) -> None:
     starts = SrunStarts(draft)
     dialect = ShellDialect(
         renames={

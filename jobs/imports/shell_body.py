@@ -136,8 +136,8 @@ def _without_function(body: ShellBody) -> ShellBody:
     return replace(body, text=text.replace(_CALL, function[1]))
 
 
-def _plumbing(line: str, dialect: ShellDialect, known: set[str], addresses: set[str]) -> str:
-    """Returns why a line is left out, "" if it is not. `known`: variables that were set before; `addresses`
+def _plumbing(line: str, dialect: ShellDialect, earlier: set[str], addresses: set[str]) -> str:
+    """Returns why a line is left out, "" if it is not. `earlier`: variables that were set before; `addresses`
     gets those that hold addresses of nodes."""
     if _HERE.match(line):
         return "TrainHub starts processes in the folder of the code"
@@ -147,7 +147,7 @@ def _plumbing(line: str, dialect: ShellDialect, known: set[str], addresses: set[
         return "only prints or prepares, and is left out"
     if "TRAINHUB_" in line and line.startswith(("export ", "mkdir ")):
         return "TrainHub sets its own variables itself"
-    if (export := _EXPORT.match(line)) and {*export[1].split()} <= {*known, *OWN_NAMES}:
+    if (export := _EXPORT.match(line)) and {*export[1].split()} <= {*earlier, *OWN_NAMES}:
         return "TrainHub passes all variables on"
     assignment = _ASSIGNMENT.match(line)
     if assignment is None:

@@ -52,7 +52,7 @@ def parse(text: str) -> ImportDraft:
     return draft
 
 
-def add_command(draft: ImportDraft) -> None:
+def add_skypilot_command(draft: ImportDraft) -> None:
     dialect = ShellDialect(
         renames={"SKYPILOT_NODE_RANK": "NODE_RANK"},
         addresses=("SKYPILOT_NODE_IPS",),

@@ -43,7 +43,7 @@ TABLE = (
         re.compile(r".*", re.DOTALL),
     ),
     Calls(
-        "ask what is too long for an address: the preview of a run, a spec in another format, MLflow's searches",
+        "ask what is too long for an address: previews of runs, other formats of specs, MLflow's searches",
         frozenset({READ, SUBMIT, WRITE}),
         ("POST",),
         re.compile(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 
@@ -15,6 +13,7 @@ from tests.jobs.exports.specs import GOLDEN_SPECS, all_specs
 from tests.jobs.exports.test_exports import export_or_refusal
 from tests.launch.test_spec import specs
 from trainhub_launch.errors import SpecError
+from trainhub_launch.frameworks.pytorch.configuration import PyTorchConfiguration
 from trainhub_launch.spec import RunSpec, Variable
 from trainhub_launch.spec_reader import read_spec
 
@@ -141,9 +140,7 @@ class TestEditedByHand:
         assert ("trainhub-spec", Outcome.NONE) in {(note.field, note.outcome) for note in result.notes}
         assert result.spec.script == "train.py"
         assert result.spec.arguments == GOLDEN_SPECS["full"].arguments
-        assert result.spec.distribution == replace(
-            GOLDEN_SPECS["full"].distribution, communication_backend="nccl"
-        )
+        assert result.spec.distribution == PyTorchConfiguration(process_count=8, node_count=2)
 
     def test_the_comment_of_another_run_does_not_count_where_the_file_says_otherwise(self) -> None:
         ours, other = GOLDEN_SPECS["full"], GOLDEN_SPECS["mpi"]

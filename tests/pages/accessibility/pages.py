@@ -13,6 +13,8 @@ RUN_TABS = (
     "events/",
     "packages/",
     "spec/",
+    "export/",
+    "export/?to=commands",
 )
 PAGES = (
     "/",
@@ -149,6 +151,7 @@ NOT_PAGES = frozenset(
         "run-histogram",
         "run-lanes",
         "run-packages-download",
+        "run-export",
         "run-parts",
         "runs-changes",
         "runs-complete",
