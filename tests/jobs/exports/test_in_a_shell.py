@@ -13,6 +13,7 @@ import pytest
 
 from jobs.exports import export_spec
 from tests import openmpi
+from tests.hub import free_port
 from tests.jobs.exports.specs import FULL
 from tests.wizard.specs import SNAPSHOT
 from trainhub_launch.spec_reader import read_spec
@@ -143,3 +144,32 @@ def test_mpirun_starts_all_processes(tmp_path: Path) -> None:
     assert processes[1]["words"][1:] == [word.replace("$$", "$") for word in WORDS]
     assert {process["env"]["WORLD_SIZE"] for process in processes} == {"2"}
     assert {process["env"]["NOTE"] for process in processes} == {FULL["environment_variables"]["NOTE"]}
+
+
+@pytest.mark.slow
+@pytest.mark.frameworks
+def test_torchrun_on_two_nodes_adds_up_over_all_ranks(tmp_path: Path, frameworks_python: str) -> None:
+    (tmp_path / "sum.py").write_text(
+        "import os, sys, torch, torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "ones = torch.ones(1)\n"
+        "dist.all_reduce(ones)\n"
+        "print(f'{sys.argv[1:]} {dist.get_rank()} sum {int(ones)}\\n', end='', flush=True)\n"
+        "dist.destroy_process_group()\n"
+    )
+    spec = {
+        "script": "sum.py",
+        "arguments": ["a b", "$RANK"],
+        "distribution": {"type": "pytorch", "process_count": 4, "node_count": 2},
+    }
+    export = export_spec(read_spec({"source": SNAPSHOT} | spec), "commands")
+    path = f"{Path(frameworks_python).parent}:{os.environ['PATH']}"
+    variables = {"PATH": path, "HOME": str(tmp_path), "MASTER_PORT": str(free_port())}
+    nodes = []
+    for name, text in export.files.items():
+        (tmp_path / name).write_text(text)
+        argv = ["bash", str(tmp_path / name), "127.0.0.1"]
+        nodes.append(subprocess.Popen(argv, env=variables, stdout=subprocess.PIPE, text=True))
+    printed = "".join(node.communicate(timeout=120)[0] for node in nodes)
+    assert [node.returncode for node in nodes] == [0, 0]
+    assert sorted(printed.split("\n")[:-1]) == [f"['a b', '{rank}'] {rank} sum 4" for rank in range(4)]
