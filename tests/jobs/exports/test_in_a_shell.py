@@ -138,8 +138,7 @@ def test_mpirun_starts_all_processes(tmp_path: Path) -> None:
         "distribution": {"type": "mpi", "process_count_per_node": 2},
         "environment_variables": {"NOTE": FULL["environment_variables"]["NOTE"]},
     }
-    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    processes = run_node(tmp_path, spec, **allowed)
+    processes = run_node(tmp_path, spec, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     assert [process["words"][0] for process in processes] == ["0", "1"]
     assert processes[1]["words"][1:] == [word.replace("$$", "$") for word in WORDS]
     assert {process["env"]["WORLD_SIZE"] for process in processes} == {"2"}
