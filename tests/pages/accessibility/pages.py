@@ -22,6 +22,7 @@ PAGES = (
     "/runs/?q=nothing+like+this",
     "/runs/deleted/",
     "/runs/new/",
+    "/runs/new/import/",
     "/runs/new/{draft}/source/",
     "/runs/new/{draft}/distribution/",
     "/runs/new/{draft}/resources/",
