@@ -11,13 +11,15 @@ from trainhub_launch.errors import SpecError
 
 @dataclass(frozen=True)
 class YamlRules:
-    """How large a document may be, and what to do about one that is too large, too deep or empty."""
+    """How large a document may be, and what to do about one that is too large, too deep or empty.
+    `max_values`: None = as many as fit."""
 
     max_bytes: int
     max_depth: int
     if_large: str
     if_deep: str
     if_empty: str
+    max_values: int | None = None
 
 
 def compose_yaml(text: str, field: str, rules: YamlRules) -> yaml.Node:
@@ -52,7 +54,7 @@ def error_at(field: str, node: yaml.Node, message: str) -> SpecError:
 
 def _check_events(text: str, field: str, rules: YamlRules) -> None:
     # `compose` calls itself for each level; this does not.
-    depth = 0
+    depth, values = 0, 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent):
@@ -64,6 +66,9 @@ def _check_events(text: str, field: str, rules: YamlRules) -> None:
             # As people write it.
             typed = tag.replace("tag:yaml.org,2002:", "!!")
             raise SpecError(field, f"line {line}: the tag {typed!r:.60} is not possible here; remove it")
+        values += isinstance(event, yaml.NodeEvent)
+        if rules.max_values is not None and values > rules.max_values:
+            raise SpecError(field, f"line {line}: has more than {rules.max_values} values; {rules.if_large}")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):

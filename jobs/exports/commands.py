@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobs.exports.export import SpecExport
 from jobs.exports.field_notes import change_note, field_notes
-from jobs.exports.node_script import MASTER_PORT, needs_addresses, node_lines
+from jobs.exports.node_script import MASTER_PORT, lines_of_nodes, needs_addresses
 from jobs.exports.note import Note
 from jobs.exports.preamble import preamble_lines
 from jobs.exports.process_shape import MPI, ProcessShape, process_shape
 from jobs.exports.spec_comment import comment_lines
+from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import RunSpec
 
+MAX_BYTES = 16 * 2**20
 _FIELDS_IN_FILE = ("limits.timeout_s", "limits.grace_s")
 
 
 def render(spec: RunSpec) -> SpecExport:
     shape = process_shape(spec)
-    files = {f"node_{node}.sh": _script(spec, shape, node) for node in range(shape.nodes)}
+    begin = [
+        *comment_lines(spec),
+        "set -eu",
+        'cd "$(dirname "$0")"',
+        *_addresses(shape),
+        *preamble_lines(spec, processes=shape.per_node),
+    ]
+    nodes = lines_of_nodes(spec, shape, timeout_prefix(spec))
+    # Every file has all of the spec, so many nodes and long arguments make many bytes.
+    size = sum(map(len, begin)) * len(nodes) + sum(sum(map(len, node)) for node in nodes)
+    if size > MAX_BYTES:
+        raise SpecError(
+            "arguments",
+            f"files for {len(nodes)} nodes would have more than {MAX_BYTES // 2**20} MiB together; shorten "
+            "arguments and variables, or choose another format",
+        )
+    files = {f"node_{node}.sh": _script(shape, node, begin, lines) for node, lines in enumerate(nodes)}
     return SpecExport(files, (*_notes(spec, shape), *field_notes(spec, _FIELDS_IN_FILE)))
 
 
@@ -28,17 +46,13 @@ def timeout_prefix(spec: RunSpec) -> str:
     return f"timeout --kill-after={limits.grace_s}s {limits.timeout_s}s " if limits.timeout_s else ""
 
 
-def _script(spec: RunSpec, shape: ProcessShape, node: int) -> str:
+def _script(shape: ProcessShape, node: int, begin: Sequence[str], end: Sequence[str]) -> str:
     lines = [
         "#!/usr/bin/env bash",
         f"# Node {node} of {shape.nodes}. {_usage(shape, node)}",
-        *comment_lines(spec),
-        "set -eu",
-        'cd "$(dirname "$0")"',
-        *_addresses(shape),
-        *preamble_lines(spec, processes=shape.per_node),
+        *begin,
         f"export NODE_RANK={node}",
-        *node_lines(spec, shape, timeout_prefix(spec), node),
+        *end,
     ]
     return "\n".join(lines) + "\n"
 

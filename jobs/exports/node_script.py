@@ -4,7 +4,7 @@ MASTER_PORT, and, if `needs_addresses`, `nodes`, the addresses of all nodes."""
 from __future__ import annotations
 
 from jobs.exports.export import command_line, program_line
-from jobs.exports.planned_processes import planned_lines
+from jobs.exports.planned_processes import planned_lines, planned_nodes
 from jobs.exports.process_shape import MPI, PYTORCH, ProcessShape
 from trainhub_launch.expand import references
 from trainhub_launch.processes import elastic
@@ -22,13 +22,20 @@ def needs_addresses(shape: ProcessShape) -> bool:
     return shape.nodes > 1 and shape.starter != PYTORCH
 
 
-def node_lines(spec: RunSpec, shape: ProcessShape, prefix: str = "", node: int | None = None) -> list[str]:
-    """`prefix`: stands before each command, such as `timeout 90s `; `node`: the only one meant, None = the
-    node that NODE_RANK names. Raises SpecError for a spec that cannot be planned."""
+def lines_of_nodes(spec: RunSpec, shape: ProcessShape, prefix: str) -> list[list[str]]:
+    """Returns the lines of each node. Raises SpecError for a spec that cannot be planned."""
+    if shape.starter in (MPI, PYTORCH):
+        return [node_lines(spec, shape, prefix)] * shape.nodes
+    return planned_nodes(spec, prefix)
+
+
+def node_lines(spec: RunSpec, shape: ProcessShape, prefix: str = "") -> list[str]:
+    """Returns the lines for any node, which NODE_RANK names. `prefix`: stands before each command, such as
+    `timeout 90s `. Raises SpecError for a spec that cannot be planned."""
     if shape.starter == MPI:
         return _mpirun(spec, shape, prefix)
     if shape.starter != PYTORCH:
-        return planned_lines(spec, prefix, node)
+        return planned_lines(spec, prefix)
     if shape.is_launcher:
         return [
             f'export RANK="$NODE_RANK" WORLD_SIZE={shape.nodes}',

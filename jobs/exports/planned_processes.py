@@ -21,30 +21,38 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _LONG = 60
 
 
-def planned_lines(spec: RunSpec, prefix: str, node: int | None) -> list[str]:
-    """`prefix`: stands before each command; `node`: the only one meant, None = all, chosen by NODE_RANK.
-    Raises SpecError for a spec that cannot be planned."""
+def planned_lines(spec: RunSpec, prefix: str) -> list[str]:
+    """Returns the lines for any node, which NODE_RANK names. `prefix`: stands before each command. Raises
+    SpecError for a spec that cannot be planned."""
+    begin, nodes = _planned(spec, prefix)
+    if len(nodes) == 1:
+        return [*begin, *nodes[0]]
+    lines = [*begin, 'case "$NODE_RANK" in']
+    for number, node in enumerate(nodes):
+        lines += [f"{number})", *(f"    {line}" for line in node), "    ;;"]
+    return [*lines, "esac"]
+
+
+def planned_nodes(spec: RunSpec, prefix: str) -> list[list[str]]:
+    """Returns the lines of each node. Raises SpecError for a spec that cannot be planned."""
+    begin, nodes = _planned(spec, prefix)
+    return [[*begin, *node] for node in nodes]
+
+
+def _planned(spec: RunSpec, prefix: str) -> tuple[list[str], list[list[str]]]:
+    """Returns the lines that all nodes have in common, and those of each."""
     plan = contract_plan(spec, _placement(spec), _ports(spec))
     if len(plan.processes) == 1:
         (process,) = plan.processes
-        return [*_exports(_own(process, spec)), f"{prefix}{command_line(spec)}"]
+        return [*_exports(_own(process, spec))], [[f"{prefix}{command_line(spec)}"]]
     starts = _beginnings(plan, spec)
-    lines = ["start_rank() {", f"    exec {prefix}{command_line(spec)}", "}"]
-    lines += [f"{name.lower()}_start={_value(start)}" for name, start in starts.items()]
+    begin = ["start_rank() {", f"    exec {prefix}{command_line(spec)}", "}"]
+    begin += [f"{name.lower()}_start={_value(start)}" for name, start in starts.items()]
     if any(_shares_gpus(process, spec) for process in plan.processes):
         everything = ",".join(map(str, range(spec.resources.gpus_per_node)))
-        lines.append(f'IFS=, read -r -a gpus <<< "${{{_VISIBLE}:-{everything}}}"')
-    lines.append("trap 'kill $(jobs -p) 2> /dev/null || true' EXIT")
-    if len(plan.commands) == 1 or node is not None:
-        return [*lines, *_node(plan.commands[node or 0].processes, spec, starts)]
-    lines.append('case "$NODE_RANK" in')
-    for command in plan.commands:
-        lines += [
-            f"{command.node_rank})",
-            *(f"    {line}" for line in _node(command.processes, spec, starts)),
-        ]
-        lines.append("    ;;")
-    return [*lines, "esac"]
+        begin.append(f'IFS=, read -r -a gpus <<< "${{{_VISIBLE}:-{everything}}}"')
+    begin.append("trap 'kill $(jobs -p) 2> /dev/null || true' EXIT")
+    return begin, [list(_node(command.processes, spec, starts)) for command in plan.commands]
 
 
 def _placement(spec: RunSpec) -> Placement:

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from trainhub_launch.expand import literal, pieces
 
 # What bash reads as itself outside of quotes.
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
+# What has no meaning within double quotes.
+_QUOTED = re.compile(r"[^\"$`!\\]+")
 _NAME = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 _ANSI = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'"}
 _BYTE = re.compile(r"x([0-9a-f]{2})")
@@ -54,70 +57,84 @@ def split_words(line: str) -> list[str] | None:
             at += 1
             continue
         start = at
-        word = ""
+        parts: list[WordPart] = []
         while at < end and line[at] not in " \t":
-            part = _part(line, at, is_start=at == start)
-            if part is None:
+            read = _part(line, at, is_start=at == start)
+            if read is None:
                 return None
-            text, at = part
-            word = _join(word, text)
-        words.append(word)
+            more, at = read
+            parts += more
+        words.append(_word(parts))
     return words
 
 
-def _join(word: str, text: str) -> str:
-    """Returns both, so that no letter of `text` becomes part of a variable's name."""
-    match = re.search(r"(?:^|[^$])(?:\$\$)*\$([A-Za-z_][A-Za-z0-9_]*)\Z", word)
-    if match and re.match(r"[A-Za-z0-9_]", text):
-        name = match[1]
-        return f"{word[: -len(name)]}{{{name}}}{text}"
-    return word + text
+class WordPart(NamedTuple):
+    """Literal text, or the name of a variable."""
+
+    text: str
+    is_name: bool = False
 
 
-def _part(line: str, at: int, *, is_start: bool) -> tuple[str, int] | None:
-    """Returns the part of a word that begins there, as a spec writes it, and where the next one begins."""
+# Parts of a word, and where the next one begins; None if only a shell understands it.
+_Parts = tuple[list[WordPart], int] | None
+
+
+def _word(parts: Sequence[WordPart]) -> str:
+    out = []
+    parts = [part for part in parts if part.text]
+    for part, after in zip(parts, [*parts[1:], WordPart("")], strict=False):
+        # Braces, if the next letter would be taken for a part of the name.
+        is_apart = after.is_name or not re.match(r"[A-Za-z0-9_]", after.text)
+        name = f"${part.text}" if is_apart else f"${{{part.text}}}"
+        out.append(name if part.is_name else literal(part.text))
+    return "".join(out)
+
+
+def _part(line: str, at: int, *, is_start: bool) -> _Parts:
     char = line[at]
     if plain := _PLAIN.match(line, at):
-        return plain[0], plain.end()
+        return [WordPart(plain[0])], plain.end()
     if char == "'":
         end = line.find("'", at + 1)
-        return None if end < 0 else (literal(line[at + 1 : end]), end + 1)
+        return None if end < 0 else ([WordPart(line[at + 1 : end])], end + 1)
     if char == '"':
         return _double_quoted(line, at + 1)
     if line.startswith("$'", at):
         return _ansi_quoted(line, at + 2)
     if name := _NAME.match(line, at):
-        return f"${name[1] or name[2]}", name.end()
+        return [WordPart(name[1] or name[2], is_name=True)], name.end()
     if char == "\\" and at + 1 < len(line) and line[at + 1] != "\n":
-        return literal(line[at + 1]), at + 2
+        return [WordPart(line[at + 1])], at + 2
     # `#` begins a comment and `~` names a home only at the beginning of a word; letters of other languages
     # mean nothing to a shell.
     if (char in "#~" and not is_start) or (char.isalnum() and not char.isascii()) or char in "^]":
-        return char, at + 1
+        return [WordPart(char)], at + 1
     return None
 
 
-def _double_quoted(line: str, at: int) -> tuple[str, int] | None:
-    out = ""
+def _double_quoted(line: str, at: int) -> _Parts:
+    parts: list[WordPart] = []
     while at < len(line):
         char = line[at]
         if char == '"':
-            return out, at + 1
-        if char == "$" and (name := _NAME.match(line, at)):
-            out = _join(out, f"${name[1] or name[2]}")
+            return parts, at + 1
+        if plain := _QUOTED.match(line, at):
+            parts.append(WordPart(plain[0]))
+            at = plain.end()
+        elif name := _NAME.match(line, at):
+            parts.append(WordPart(name[1] or name[2], is_name=True))
             at = name.end()
-            continue
-        if char in "`!" or line[at : at + 2] in ("$(", "${"):
+        elif char in "`!" or line[at : at + 2] in ("$(", "${"):
             return None
-        if char == "\\" and line[at + 1 : at + 2] in ("$", "`", '"', "\\"):
+        else:
+            is_escape = char == "\\" and line[at + 1 : at + 2] in ("$", "`", '"', "\\")
+            at += is_escape
+            parts.append(WordPart(line[at]))
             at += 1
-            char = line[at]
-        out = _join(out, literal(char))
-        at += 1
     return None
 
 
-def _ansi_quoted(line: str, at: int) -> tuple[str, int] | None:
+def _ansi_quoted(line: str, at: int) -> _Parts:
     out = bytearray()
     while at < len(line) and line[at] != "'":
         if line[at] != "\\":
@@ -134,6 +151,6 @@ def _ansi_quoted(line: str, at: int) -> tuple[str, int] | None:
         else:
             return None
     try:
-        return (literal(out.decode()), at + 1) if at < len(line) else None
+        return ([WordPart(out.decode())], at + 1) if at < len(line) else None
     except UnicodeDecodeError:
         return None

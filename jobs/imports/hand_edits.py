@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jobs.exports.export import program_line
@@ -19,6 +19,8 @@ from trainhub_launch.frameworks.mpi.configuration import MpiConfiguration
 from trainhub_launch.frameworks.pytorch.configuration import PyTorchConfiguration
 from trainhub_launch.spec import RunSpec
 
+# Comparing many lines takes the square of their number.
+MAX_CHANGED_LINES = 200
 _EXPORT = re.compile(r"\s*export ([A-Za-z_][A-Za-z0-9_]*)=(.*)")
 
 
@@ -86,16 +88,21 @@ class HandEdits:
         self._note("distribution", f"was changed by hand: {_short(self.json['distribution'])} now", line)
 
     def _apply_body(self) -> None:
-        before, after = self._before.body, self._after.body
-        matcher = difflib.SequenceMatcher(
-            None, before.text.split("\n"), after.text.split("\n"), autojunk=False
-        )
-        for kind, start, end, first, last in matcher.get_opcodes():
-            if kind == "equal":
-                continue
-            old, new = before.text.split("\n")[start:end], after.text.split("\n")[first:last]
-            for number, (line, other) in enumerate(_pairs(old, new), after.line + first):
-                self._apply_line(line, other, number)
+        old, new = self._before.body.text.split("\n"), self._after.body.text.split("\n")
+        same = _common_beginning(old, new)
+        old, new = old[same:], new[same:]
+        end = _common_beginning(old[::-1], new[::-1])
+        old, new = old[: len(old) - end], new[: len(new) - end]
+        begin = self._after.body.line + same
+        if max(len(old), len(new)) > MAX_CHANGED_LINES:
+            message = f"{len(new)} lines differ, too many to compare: TrainHub starts the processes as before"
+            self.notes.append(Note(self._after.body.field, Outcome.NONE, message, begin))
+            return
+        matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+        for kind, start, stop, first, last in matcher.get_opcodes():
+            if kind != "equal":
+                for number, pair in enumerate(_pairs(old[start:stop], new[first:last]), begin + first):
+                    self._apply_line(*pair, number)
 
     def _apply_line(self, old: str, new: str, number: int) -> None:
         if not old.strip() and not new.strip():
@@ -155,6 +162,11 @@ class HandEdits:
         self.notes.append(Note(field, Outcome.CHANGED, message, line))
 
 
+def _common_beginning(old: Sequence[str], new: Sequence[str]) -> int:
+    same = zip(old, new, strict=False)
+    return next((at for at, (one, other) in enumerate(same) if one != other), min(len(old), len(new)))
+
+
 def _pairs(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
     """Yields old and new lines: those that differ in the same place together, the rest alone."""
     for number in range(max(len(old), len(new))):
@@ -173,9 +185,13 @@ def _put(data: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
 
 
 def _remove(data: dict[str, Any], path: tuple[str, ...]) -> None:
+    parents = [data]
     for name in path[:-1]:
-        data = data.get(name) or {}
-    data.pop(path[-1], None)
+        parents.append(parents[-1].get(name) or {})
+    parents[-1].pop(path[-1], None)
+    if path[0] == "inputs" and not parents[-1]:
+        # An input of which nothing is left.
+        parents[-2].pop(path[-2], None)
 
 
 def _short(value: Any) -> str:

@@ -43,6 +43,7 @@ def _posted_text(request: HttpRequest) -> str:
         return request.POST.get("text", "").replace("\r\n", "\n")
     try:
         # One byte more than permitted shows that there is more.
-        return file.file.read(MAX_TEXT_BYTES + 1).decode()
+        content: bytes = file.file.read(MAX_TEXT_BYTES + 1)
+        return content.decode()
     except UnicodeDecodeError as error:
         raise SpecError(FIELD, "the file is not text in UTF-8; choose another one") from error

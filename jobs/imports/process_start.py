@@ -16,6 +16,7 @@ from trainhub_launch.processes.launchers import HEAD, PER_NODE, launcher
 
 MPI, PYTORCH, TENSORFLOW = "mpi", "pytorch", "tensorflow"
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
+_ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _COUNT = ("-np", "-n", "--np", "-c")
 
 
@@ -79,8 +80,9 @@ def add_distribution(draft: ImportDraft, words: list[str] | tuple[()]) -> None:
 
 def _note_unknown_names(draft: ImportDraft, words: list[str], line: int) -> None:
     own = {path[1] for path in draft.fields if path[0] == "environment_variables"}
+    own |= {*OWN_NAMES, *BASE_ENVIRONMENT}
     for name in dict.fromkeys(name for word in words for name in references(word)):
-        if name not in {*own, *OWN_NAMES, *BASE_ENVIRONMENT} and not name.startswith("TRAINHUB_"):
+        if name not in own and not name.startswith("TRAINHUB_"):
             message = f"no process of a run has ${name}: set it in environment_variables, or write its value"
             draft.note(draft.body.field, Outcome.NONE, message, line)
 
@@ -92,26 +94,26 @@ def _program(words: list[str]) -> str:
 
 def _take_prefix(draft: ImportDraft, words: list[str] | None, line: int) -> list[str]:
     """Returns the words behind the variables in front of a program, which become those of the spec."""
-    rest = list(words or [])
-    while rest and re.match(r"[A-Za-z_][A-Za-z0-9_]*=", rest[0]) and not references(rest[0]):
-        name, _, value = rest.pop(0).partition("=")
+    rest = words or []
+    count = 0
+    while count < len(rest) and _ASSIGNED.match(rest[count]) and not references(rest[count]):
+        name, _, value = rest[count].partition("=")
         draft.put(("environment_variables", name), value.replace("$$", "$"), name, line)
-    return rest
+        count += 1
+    return rest[count:]
 
 
 def _without_mpirun(draft: ImportDraft, words: list[str], line: int) -> list[str]:
     """Returns the words behind mpirun, which TrainHub starts itself."""
     if _program(words) not in HEAD or PurePosixPath(words[0]).name not in ("mpirun", "mpiexec", "orterun"):
         return words
-    # The only option of two values.
     plain: list[str] = []
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if word in ("--mca", "-mca", "--gmca"):
-            del rest[:2]
-        else:
-            plain.append(word)
+    at = 0
+    while at < len(words):
+        # The only option of two values.
+        is_mca = words[at] in ("--mca", "-mca", "--gmca")
+        plain += [] if is_mca else [words[at]]
+        at += 3 if is_mca else 1
     program = launcher(tuple(plain))
     if program is None or not program.script:
         return words

@@ -4,9 +4,10 @@ is the command of each process."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from jobs.exports.node_script import RANK_FUNCTION
 from jobs.exports.note import Outcome
 from jobs.exports.shell_words import split_words
 from jobs.imports.draft import ImportDraft, ShellBody
@@ -23,9 +24,9 @@ _HERE = re.compile(r"cd\s+(?:\.|\"?\$\{?(?:SLURM_SUBMIT_DIR|PWD)\}?\"?)\s*\Z")
 _EXPORT = re.compile(r"export((?:\s+[A-Za-z_][A-Za-z0-9_]*)+)\s*\Z")
 # What exports of TrainHub begin with: a value that somebody has to set.
 _REQUIRED = re.compile(r': "\$\{([A-Za-z_][A-Za-z0-9_]*):\?')
-# The function in which exports of TrainHub have the command of each process, and how they call it.
-_FUNCTION = re.compile(r"^start_rank\(\) \{\n(?:.*\n)*?\s*exec (.*)\n\}$", re.MULTILINE)
-_CALL = 'bash -euc "$(declare -f start_rank); start_rank"'
+# The function in which exports of TrainHub have the command of each process.
+_FUNCTION = "start_rank() {"
+_LONGEST_FUNCTION = 20
 # TrainHub sets these for each process.
 OWN_NAMES = frozenset(
     {
@@ -79,7 +80,7 @@ def read_commands(
             else:
                 put_secret(draft, required[1], required[1], number)
             continue
-        kind = _plumbing(line, dialect, {*addresses, *variables}, addresses)
+        kind = _plumbing(line, dialect, variables, addresses)
         if kind:
             outcome = Outcome.CHANGED if kind.startswith("TrainHub") else Outcome.NONE
             draft.note(draft.body.field, outcome, f"{line[:60]!r}: {kind}", number)
@@ -129,14 +130,20 @@ def _logical_lines(body: ShellBody) -> Iterator[tuple[int, str]]:
 def _without_function(body: ShellBody) -> ShellBody:
     """Returns the body with the command in place of the function that holds it, on lines of the same
     numbers."""
-    function = _FUNCTION.search(body.text)
-    if function is None:
+    lines = body.text.split("\n")
+    start = lines.index(_FUNCTION) if _FUNCTION in lines else len(lines)
+    function = [line.strip() for line in lines[start : start + _LONGEST_FUNCTION]]
+    if "}" not in function:
         return body
-    text = body.text.replace(function[0], "\n" * function[0].count("\n"))
-    return replace(body, text=text.replace(_CALL, function[1]))
+    end = start + function.index("}")
+    command = lines[end - 1].strip()
+    if not command.startswith("exec "):
+        return body
+    lines[start : end + 1] = [""] * (end + 1 - start)
+    return replace(body, text="\n".join(lines).replace(RANK_FUNCTION, command.removeprefix("exec ")))
 
 
-def _plumbing(line: str, dialect: ShellDialect, earlier: set[str], addresses: set[str]) -> str:
+def _plumbing(line: str, dialect: ShellDialect, earlier: Container[str], addresses: set[str]) -> str:
     """Returns why a line is left out, "" if it is not. `earlier`: variables that were set before; `addresses`
     gets those that hold addresses of nodes."""
     if _HERE.match(line):
@@ -147,7 +154,9 @@ def _plumbing(line: str, dialect: ShellDialect, earlier: set[str], addresses: se
         return "only prints or prepares, and is left out"
     if "TRAINHUB_" in line and line.startswith(("export ", "mkdir ")):
         return "TrainHub sets its own variables itself"
-    if (export := _EXPORT.match(line)) and {*export[1].split()} <= {*earlier, *OWN_NAMES}:
+    if (export := _EXPORT.match(line)) and all(
+        name in OWN_NAMES or name in earlier or name in addresses for name in export[1].split()
+    ):
         return "TrainHub passes all variables on"
     assignment = _ASSIGNMENT.match(line)
     if assignment is None:

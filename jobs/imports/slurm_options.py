@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from collections import deque
 from collections.abc import Iterator
 
 from jobs.exports.sbatch import EXPERIMENT, NICE
@@ -60,9 +61,9 @@ _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 def split_options(text: str) -> Iterator[tuple[str, str]]:
     """Yields the long name and the value of each option. Raises ValueError for a quote without its end."""
-    words = shlex.split(text, comments=True)
+    words = deque(shlex.split(text, comments=True))
     while words:
-        word = words.pop(0)
+        word = words.popleft()
         if word.startswith("--"):
             name, separator, value = word[2:].partition("=")
         elif word.startswith("-") and len(word) > 1:
@@ -71,7 +72,7 @@ def split_options(text: str) -> Iterator[tuple[str, str]]:
             yield word, ""
             continue
         if not separator and name not in FLAGS and words and not words[0].startswith("-"):
-            value = words.pop(0)
+            value = words.popleft()
         yield name, value
 
 

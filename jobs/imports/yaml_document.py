@@ -13,12 +13,14 @@ from trainhub_launch.errors import SpecError
 FIELD = "text"
 MAX_TEXT_BYTES = 256 * 1024
 MAX_DEPTH = 12
+MAX_VALUES = 5000
 RULES = YamlRules(
     max_bytes=MAX_TEXT_BYTES,
     max_depth=MAX_DEPTH,
     if_large="a file of a launcher is shorter",
     if_deep="no launcher reads so many",
     if_empty="paste the whole file",
+    max_values=MAX_VALUES,
 )
 Path = tuple[str, ...]
 _TAG = "tag:yaml.org,2002:"

@@ -21,8 +21,10 @@ from jobs.exports.export import SpecExport
 from jobs.exports.spec_comment import find_comment
 from tests.jobs.exports.specs import GOLDEN_SPECS, all_specs
 from tests.launch.test_spec import specs
+from tests.wizard.specs import SNAPSHOT
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import RunSpec
+from trainhub_launch.spec_reader import read_spec
 
 GOLDEN = Path(__file__).with_name("golden")
 SCRIPTS = (".sh", ".sbatch")
@@ -122,6 +124,18 @@ def test_what_a_format_cannot_hold_is_a_note(to: str) -> None:
     texts = list(export_spec(spec, to).files.values())
     assert all(note.message for note in export_spec(spec, to).notes)
     assert all("TrainHub-PyTorch-2.13" in text for text in texts)
+
+
+def test_commands_for_many_nodes_have_a_limit() -> None:
+    spec = {
+        "source": SNAPSHOT,
+        "script": "train.py",
+        "arguments": ["x" * 100_000],
+        "distribution": {"type": "pytorch", "node_count": 1024},
+    }
+    with pytest.raises(SpecError) as raised:
+        export_spec(read_spec(spec), "commands")
+    assert "16 MiB" in raised.value.message
 
 
 def test_another_format_is_refused_with_the_names_of_all() -> None:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from jobs.exports.spec_comment import MARK
 from jobs.imports import READERS, import_spec
-from jobs.imports.yaml_document import MAX_DEPTH, MAX_TEXT_BYTES
+from jobs.imports.yaml_document import MAX_DEPTH, MAX_TEXT_BYTES, MAX_VALUES
+from tests.fuzz.limits import answer_of
 from tests.jobs.imports.test_foreign import AZUREML, DDP_ON_SLURM, DSTACK, SKYPILOT
 from trainhub_launch.errors import SpecError
 
@@ -78,6 +79,25 @@ class TestAnyFormat:
             assert error.message  # noqa: PT017 - both may happen
 
 
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("sbatch", "python " + "'a'\"b\"" * 40_000),
+        ("sbatch", 'python "' + "\\\\$A" * 60_000),
+        ("sbatch", "".join(f"export A{number}=1\nexport A{number}\n" for number in range(9000))),
+        ("sbatch", "start_rank() {\n" * 17_000),
+        ("sbatch", "#!/bin/bash\n#SBATCH " + "-a " * 80_000),
+        ("sbatch", "A=1 " * 60_000 + "x\n"),
+        ("sbatch", "a\\\n" * 60_000),
+        ("skypilot", "run: x\nenvs:\n" + "".join(f"  A{number}: 1\n" for number in range(20_000))),
+        ("dstack", "type: task\nzz: [" + "1," * 120_000 + "]"),
+    ],
+    ids=lambda item: item[:20],
+)
+def test_a_long_text_is_read_or_refused_in_bounded_time(source: str, text: str) -> None:
+    answer_of(lambda: import_spec(source, text), SpecError)
+
+
 @pytest.mark.parametrize("source", YAML)
 class TestYaml:
     def test_aliases_are_refused_with_their_line(self, source: str) -> None:
@@ -86,6 +106,10 @@ class TestYaml:
 
     def test_deep_nesting_is_refused(self, source: str) -> None:
         assert f"more than {MAX_DEPTH} levels" in refusal(source, f"a: {'[' * 5000}").message
+
+    def test_too_many_values_are_refused(self, source: str) -> None:
+        text = "a:\n" + "- 1\n" * MAX_VALUES
+        assert f"more than {MAX_VALUES} values" in refusal(source, text).message
 
     def test_tags_are_refused(self, source: str) -> None:
         assert "the tag" in refusal(source, "a: !!python/object:os.system x\n").message

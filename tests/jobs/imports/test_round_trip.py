@@ -9,6 +9,7 @@ from jobs.exports import export_spec
 from jobs.exports.note import Outcome
 from jobs.exports.spec_comment import MARK
 from jobs.imports import READERS, SpecImport, import_spec
+from jobs.imports.hand_edits import MAX_CHANGED_LINES
 from tests.jobs.exports.specs import GOLDEN_SPECS, all_specs
 from tests.jobs.exports.test_exports import export_or_refusal
 from tests.launch.test_spec import specs
@@ -132,6 +133,19 @@ class TestEditedByHand:
         assert "'sleep 5'" in note.message
         text = exported(GOLDEN_SPECS["pytorch_per_process"], "sbatch").split("\n")
         assert note.line == 1 + next(number for number, line in enumerate(text) if line.startswith("srun"))
+
+    def test_an_input_that_is_removed_is_gone(self) -> None:
+        text = exported(GOLDEN_SPECS["full"], "azureml")
+        lines = text.split("\n")
+        at = lines.index("  labels:")
+        result = import_spec("azureml", "\n".join([*lines[:at], *lines[at + 3 :]]))
+        assert list(result.spec.inputs) == ["birds"]
+
+    def test_too_many_changed_lines_are_not_compared(self) -> None:
+        text = exported(GOLDEN_SPECS["full"], "sbatch") + "sleep 1\n" * (MAX_CHANGED_LINES + 1)
+        result = import_spec("sbatch", text)
+        assert result.spec == GOLDEN_SPECS["full"]
+        assert any("too many to compare" in note.message for note in result.notes)
 
     def test_a_comment_that_was_damaged_leaves_the_readable_part(self) -> None:
         text = exported(GOLDEN_SPECS["full"], "sbatch").replace(f"{MARK}{{", f"{MARK}[")
