@@ -19,6 +19,7 @@ FILE = "job.yml"
 SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
 MODES = {MOUNT: "ro_mount", DOWNLOAD: "download", REFERENCE: "direct"}
 _FIELDS_IN_FILE = (
+    "distribution",
     "experiment",
     "display_name",
     "limits.timeout_s",

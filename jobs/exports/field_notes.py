@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from jobs.exports.note import Note, Outcome
 from jobs.exports.preamble import describe_input, describe_outputs
+from jobs.exports.process_shape import process_shape
 from trainhub_launch.scheduler.sizes import bytes_text
 from trainhub_launch.spec import (
     Checkpoints,
@@ -16,7 +17,7 @@ from trainhub_launch.spec import (
     RunSpec,
 )
 
-ENVIRONMENT = "environment"
+_INTERFACE = "GLOO_SOCKET_IFNAME"
 
 
 def field_notes(spec: RunSpec, fields: Collection[str]) -> tuple[Note, ...]:
@@ -102,6 +103,15 @@ def _grace(spec: RunSpec) -> str:
     return f"{spec.limits.grace_s} s between the request to stop and the end are not in the file"
 
 
+def _network(spec: RunSpec) -> str:
+    if spec.node_count == 1 or not process_shape(spec).starter or _INTERFACE in spec.environment_variables:
+        return ""
+    return (
+        f"a hub sets {_INTERFACE} and NCCL_SOCKET_IFNAME to the interface of each node: set them where "
+        "ranks do not reach each other"
+    )
+
+
 def _tags(spec: RunSpec) -> str:
     return f"{len(spec.tags)} of them are not in the file" if spec.tags else ""
 
@@ -115,7 +125,8 @@ _FIELDS: dict[str, Callable[[RunSpec], str]] = {
     "display_name": lambda spec: (
         f"{spec.display_name!r} has no place in the file" if spec.display_name else ""
     ),
-    ENVIRONMENT: _environment,
+    "distribution": _network,
+    "environment": _environment,
     "resources.cluster": lambda spec: (
         f"{spec.resources.cluster!r} is a cluster of TrainHub: choose where it runs yourself"
         if spec.resources.cluster

@@ -66,7 +66,7 @@ def test_the_files_are_those_that_foreign_parsers_have_read(name: str, to: str) 
     export = export_spec(GOLDEN_SPECS[name], to)
     notes = "".join(f"{note.field}: {note.outcome.value}: {note.message}\n" for note in export.notes)
     folder = GOLDEN / name / to
-    for file, text in {**export.files, "notes.txt": notes}.items():
+    for file, text in {**export.files, "notes": notes}.items():
         if os.environ.get("REWRITE_GOLDEN"):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{file}.txt").write_text(text)
