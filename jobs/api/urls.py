@@ -14,7 +14,6 @@ from jobs.api import (
     run_submission,
 )
 from jobs.datastore_tests import api as datastore_tests
-from jobs.imports import api as spec_formats
 from jobs.quotas.api import Quotas
 
 urlpatterns = [
@@ -51,8 +50,6 @@ urlpatterns = [
     ),
     path("datastores/<str:name>/test/", datastore_tests.DatastoreTestDetail.as_view()),
     path("datastores/<str:name>/test/cancel/", datastore_tests.DatastoreTestCancel.as_view()),
-    path("specs/export/", spec_formats.SpecExportView.as_view()),
-    path("specs/import/", spec_formats.SpecImportView.as_view()),
     path("examples/", catalog.ExampleList.as_view()),
     path("runs/preview/", run_submission.RunPreview.as_view()),
     path("runs/deleted/", run_deletion.DeletedRunList.as_view()),

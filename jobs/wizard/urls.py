@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.imports.page import import_page
 from jobs.wizard import start, views
 
 urlpatterns = [
@@ -10,7 +9,6 @@ urlpatterns = [
     path("runs/new/blank/", start.blank, name="wizard-blank"),
     path("runs/new/example/<slug:name>/", start.from_example, name="wizard-example"),
     path("runs/new/environment/", start.with_environment, name="wizard-environment"),
-    path("runs/new/import/", import_page, name="wizard-import"),
     path("runs/new/upload/", start.upload, name="wizard-upload"),
     path("runs/new/<uuid:draft_id>/upload/", start.upload, name="wizard-upload-to"),
     path("runs/new/repository/", start.from_repository, name="wizard-repository"),

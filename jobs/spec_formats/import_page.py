@@ -20,7 +20,7 @@ LABELS = {name: FORMATS[name].label for name in READERS}
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(Role.CONTRIBUTOR)
-def import_page(request: WorkspaceRequest) -> HttpResponse:
+def import_file(request: WorkspaceRequest) -> HttpResponse:
     """Shows the form; after a post what became of each line, with the draft that was made."""
     source = request.POST.get("source", "sbatch")
     context: dict[str, object] = {"formats": LABELS, "source": source, "text": request.POST.get("text", "")}
