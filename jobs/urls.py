@@ -12,10 +12,12 @@ from jobs.environment_pages import hub_files, life, run_packages
 from jobs.environment_pages import views as own
 from jobs.prometheus.page import MetricsPage
 from jobs.quotas import views as quotas
+from jobs.spec_formats import export_page, import_page
 from jobs.views import actions, catalog, dashboard, deleted, environments, lanes, queue, run, search, tabs
 
 tabs.register("checkpoints", checkpoints.TAB, after="gpus")
 tabs.register("packages", run_packages.TAB, after="plan")
+tabs.register("export", export_page.TAB, after="spec")
 
 urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
@@ -39,6 +41,7 @@ urlpatterns = [
     path("search/", search.search, name="search"),
     path("search/palette/", search.palette, name="palette"),
     path("clusters/<slug:name>/queue/", queue.cluster_queue, name="cluster-queue"),
+    path("runs/new/import/", import_page.import_file, name="wizard-import"),
     path("runs/deleted/", deleted.deleted, name="deleted-runs"),
     path("runs/<int:number>/restore/", deleted.restore, name="run-restore"),
     path("runs/<int:number>/purge/", deleted.purge, name="run-purge"),
@@ -68,6 +71,7 @@ urlpatterns = [
         run_packages.download_requirements,
         name="run-packages-download",
     ),
+    path("runs/<int:number>/export/download/", export_page.download_export, name="run-export"),
     path("runs/<int:number>/<slug:tab>/", run.run, name="run-tab"),
     path("runs/id/<str:run_id>/", run.by_id, name="run-by-id"),
     path("metrics", MetricsPage.as_view(), name="metrics"),

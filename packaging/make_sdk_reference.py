@@ -20,7 +20,7 @@ who use the [SDK](sdk.md) in scripts and look up a name. It is written from the 
 # Section: the modules whose public classes it has.
 SECTIONS = {
     "A hub": ("client",),
-    "What a run is to do": ("spec",),
+    "What a run is to do": ("spec", "spec_formats"),
     "Runs": ("run", "log_reader"),
     "Models": ("models",),
     "Errors": ("errors",),

@@ -31,6 +31,7 @@ APIS = (
     "tracking.api.urls",
     "jobs.api.urls",
     "jobs.lineage.urls",
+    "jobs.spec_formats.urls",
     "registry.exports.api.urls",
     "registry.api.urls",
 )

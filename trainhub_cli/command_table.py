@@ -29,6 +29,7 @@ COMMANDS: dict[str, dict[str, CommandEntry]] = {
         "events": CommandEntry("run_details", "list_events", "List what has happened to a run."),
         "metrics": CommandEntry("metrics", "list_metrics", "List the metrics of a run."),
         "compare": CommandEntry("metrics", "compare", "Show the metrics of runs side by side."),
+        "export": CommandEntry("spec_formats", "export_command", "Write a run for another launcher."),
         "files": CommandEntry("files", "files", "List and download the files that a run has left."),
         "open": CommandEntry("run_details", "open_page", "Open the page of a run in the browser."),
     },
@@ -42,6 +43,9 @@ COMMANDS: dict[str, dict[str, CommandEntry]] = {
         "usage": CommandEntry("usage", "list_usage", "List what runs have used: GPU-hours, energy."),
     },
     "Moving here": {
+        "import": CommandEntry(
+            "spec_formats", "import_command", "Make a spec of a file of another launcher."
+        ),
         "azureml": CommandEntry("azureml", "azureml", "Run or check scripts of the Azure ML SDK v1."),
     },
     "This program": {

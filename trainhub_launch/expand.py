@@ -22,7 +22,7 @@ def expand(text: str, env: Mapping[str, str]) -> str:
 
     Raises UnknownVariable for a name that `env` lacks. Values are not expanded again."""
     out: list[str] = []
-    for piece, name in _pieces(text):
+    for piece, name in pieces(text):
         if not name:
             out.append(piece)
         elif name in env:
@@ -34,7 +34,7 @@ def expand(text: str, env: Mapping[str, str]) -> str:
 
 def references(text: str) -> tuple[str, ...]:
     """Returns the names that `text` refers to, in order of appearance, each once."""
-    return tuple(dict.fromkeys(name for _, name in _pieces(text) if name))
+    return tuple(dict.fromkeys(name for _, name in pieces(text) if name))
 
 
 def literal(text: str) -> str:
@@ -42,7 +42,7 @@ def literal(text: str) -> str:
     return text.replace("$", "$$")
 
 
-def _pieces(text: str) -> Iterator[tuple[str, str]]:
+def pieces(text: str) -> Iterator[tuple[str, str]]:
     """Yields (literal text, "") or ("", name of a reference) for each part of `text`, in order."""
     at = 0
     while (dollar := text.find("$", at)) >= 0:

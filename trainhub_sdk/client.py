@@ -21,7 +21,7 @@ from trainhub_sdk.records.runs import ExperimentSummary, Finding
 from trainhub_sdk.run import Run
 from trainhub_sdk.source_folder import DEFAULT_LIMITS, SourceLimits
 from trainhub_sdk.spec import RunSpec
-from trainhub_sdk.spec_imports import SpecImports
+from trainhub_sdk.spec_formats import SpecFormats
 from trainhub_sdk.uploads.dataset_upload import upload_folder
 from trainhub_sdk.uploads.model_upload import model_files, upload_version
 
@@ -68,9 +68,9 @@ class Client:
         return cls(profile.url, profile.token, profile.ca)
 
     @property
-    def specs(self) -> SpecImports:
-        """Makes specs of the configurations of other launchers."""
-        return SpecImports(self)
+    def specs(self) -> SpecFormats:
+        """Writes specs for other launchers, and makes specs of their files."""
+        return SpecFormats(self)
 
     def whoami(self) -> Identity:
         """Returns who the token stands for, in which workspace, and what it may do."""

@@ -9,12 +9,21 @@ from dataclasses import dataclass, field
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
 from environments.conda.channel_list import DEFAULT_CHANNEL, channel_urls
-from environments.conda.safe_yaml import compose_yaml, error_at, node_line
 from environments.repositories.repository_address import PREFIX
 from environments.requirement_list import RequirementList, read_requirements
+from environments.safe_yaml import YamlRules, compose_yaml, error_at, node_line
 from trainhub_launch.errors import SpecError
 
 FIELD = "conda"
+MAX_YAML_BYTES = 128 * 1024
+MAX_YAML_DEPTH = 6
+RULES = YamlRules(
+    max_bytes=MAX_YAML_BYTES,
+    max_depth=MAX_YAML_DEPTH,
+    if_large="list only what the code imports",
+    if_deep="write a plain list of packages",
+    if_empty="list packages below 'dependencies:', such as '- python=3.11'",
+)
 MAX_DEPENDENCIES = 500
 MAX_CHANNELS = 20
 MAX_LENGTH = 500
@@ -51,7 +60,7 @@ class EnvironmentFile:
 def read_environment_file(text: str, channel_error: Callable[[str], str] | None = None) -> EnvironmentFile:
     """Returns what the YAML asks for. Raises SpecError, which names the line. `channel_error`: says of the
     address of a channel why it is refused, "" if it is not."""
-    root = compose_yaml(text, FIELD)
+    root = compose_yaml(text, FIELD, RULES)
     if not isinstance(root, MappingNode):
         raise SpecError(
             FIELD, "must be a mapping with 'dependencies', such as 'dependencies:' and '- python=3.11'"

@@ -81,7 +81,11 @@ class JobsView(APIView):
 
     def spec(self, request: Request) -> RunSpec:
         """Returns the body as a RunSpec. Raises SpecRefused with all wrong fields."""
-        return read_whole_spec(_storable(request.data), self.principal(request))
+        return read_whole_spec(self.body(request), self.principal(request))
+
+    def body(self, request: Request) -> Any:
+        """Returns the JSON of the request. Raises SpecError for text that cannot be stored."""
+        return _storable(request.data)
 
 
 def _storable(data: object) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobs.exports.spec_comment import NO_SOURCE
 from jobs.wizard.parts import DistributionPart, EnvironmentPart, Parts, ResourcesPart, SourcePart
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import Resources, RunSpec
@@ -49,8 +50,9 @@ def take_apart(spec: RunSpec) -> Parts:
     distribution = spec.distribution
     # In a spec of the API both fields may name the number of nodes; the form has one field for it.
     in_resources = distribution is not None and distribution.nodes_field == "resources.node_count"
+    source = None if spec.source == NO_SOURCE else spec.source
     return Parts(
-        source=SourcePart(spec.source, spec.script, spec.arguments, spec.command, spec.inputs),
+        source=SourcePart(source, spec.script, spec.arguments, spec.command, spec.inputs),
         distribution=DistributionPart(distribution, spec.resources.node_count if in_resources else None),
         resources=ResourcesPart(
             spec.resources.cluster,

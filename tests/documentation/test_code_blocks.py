@@ -42,6 +42,11 @@ FILES: dict[str, dict[str, str]] = {
         "pathlib.Path('outputs/model.pt').write_bytes(bytes(1000))\n",
         "token-file": "TOKEN\n",
     },
+    "export.md": {
+        "train.py": "import sys\nprint(sys.argv[1:])\n",
+        "train.sbatch": "#!/bin/bash\n#SBATCH --job-name=birds\n#SBATCH --partition=gpu\nmodule load cuda\n"
+        "srun python train.py --epochs 3\n",
+    },
     "azureml.md": {
         "code/train.py": "import sys\nprint(sys.argv[1:])\n",
         "submit.py": "import sys\n"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
+from jobs.imports import import_spec
 from jobs.logs import log_scan
 from jobs.logs.log_pattern import compile_pattern
 from jobs.sources import zips
@@ -22,6 +23,7 @@ from jobs.sources.source_files import SnapshotError
 from tests.fuzz.conftest import PROFILE
 from tests.fuzz.limits import answer_of
 from tests.fuzz.strategies import JSON_VALUES, damaged
+from tests.jobs.imports.test_hostile import FILES
 from tracking import notes
 from tracking.artifacts.previews import documents, tables
 from tracking.events import records, summaries
@@ -188,3 +190,10 @@ def test_markdown(text: str) -> None:
 def test_the_files_that_are_damaged_here_are_read_when_they_are_whole(tmp_path: Path) -> None:
     assert read_events(event_file()) == 9
     assert len(zips.read_zip(io.BytesIO(source_zip())).entries) == 2
+
+
+@PROFILE
+@given(st.sampled_from(sorted(FILES)), st.data())
+def test_files_of_other_launchers(source: str, data: st.DataObject) -> None:
+    text = data.draw(damaged(FILES[source].encode())).decode(errors="replace")
+    answer_of(lambda: import_spec(source, text), SpecError)

@@ -16,7 +16,7 @@ from workspaces.states import Role
 
 pytestmark = pytest.mark.django_db
 PAGES = ["/", "/runs/", "/search/?q=digits", "/experiments/", "/environments/", "/environments/system/"]
-PARTS = ["", "header/", "logs/", "members/", "plan/", "outputs/", "events/", "spec/"]
+PARTS = ["", "header/", "logs/", "members/", "plan/", "outputs/", "events/", "spec/", "export/"]
 ACTIONS = ["cancel", "clone", "delete"]
 
 

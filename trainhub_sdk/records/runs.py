@@ -211,6 +211,31 @@ class RunCheckpoint(Record):
 
 
 @dataclass
+class SpecNote(Record):
+    line: int | None = None
+    """Of the file that was read, from 1; null if there is none."""
+    field: str = ""
+    what: str = ""
+    message: str = ""
+
+
+@dataclass
+class SpecExport(Record):
+    files: dict[str, Any] = field(default_factory=dict)
+    """The text of each file by its name."""
+    notes: list[SpecNote] = field(default_factory=list)
+    """What the format cannot hold, or holds in another way."""
+
+
+@dataclass
+class SpecImport(Record):
+    spec: dict[str, Any] = field(default_factory=dict)
+    """A RunSpec; without `source` if the file names no code."""
+    notes: list[SpecNote] = field(default_factory=list)
+    """What became of each line that says something."""
+
+
+@dataclass
 class ExperimentSummary(Record):
     id: int = 0
     name: str = ""

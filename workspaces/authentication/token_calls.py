@@ -43,11 +43,12 @@ TABLE = (
         re.compile(r".*", re.DOTALL),
     ),
     Calls(
-        "ask what is too long for an address: the preview of a run, MLflow's searches",
+        "ask what is too long for an address: previews of runs, other formats of specs, MLflow's searches",
         frozenset({READ, SUBMIT, WRITE}),
         ("POST",),
         re.compile(
             r"/api/v1/runs/preview/|"
+            r"/api/v1/specs/(?:export|import)/|"
             + _MLFLOW
             + r"(runs/search|experiments/search|experiments/search-datasets"
             r"|logged-models/search|registered-models/get-latest-versions)"

@@ -42,6 +42,7 @@ FILES = {
         "<svg xmlns='http://www.w3.org/2000/svg' width='9' onload='alert(9)'><script>alert(10)</script></svg>"
     ),
 }
+EXPORTS = ("export/", "export/?to=dstack")
 
 
 class Hostile:
@@ -166,7 +167,7 @@ class Hostile:
         both = f"/compare/?runs={number},{logged}"
         tabs = ("", "members/", "plan/", "outputs/", "events/", "spec/", "gpus/")
         return {
-            "job": [f"/runs/{number}/{tab}" for tab in tabs],
+            "job": [f"/runs/{number}/{tab}" for tab in (*tabs, *EXPORTS)],
             "logged run": [f"/runs/{logged}/{tab}" for tab in ("metrics/", "params/", "notes/", "outputs/")],
             "files": files,
             "lists": [

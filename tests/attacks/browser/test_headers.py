@@ -55,6 +55,7 @@ PAGES = [
     "/",
     "/runs/",
     "/runs/new/",
+    "/runs/new/import/",
     "/runs/{number}/",
     "/runs/{number}/outputs/",
     "/runs/{number}/outputs/?file=a.md",

@@ -67,7 +67,9 @@ class TestReadOnly:
         assert not Channel.objects.exists()
 
     def test_asks_by_post_what_changes_nothing(self, reader: Client) -> None:
-        assert reader.post("/api/v1/runs/preview/", {}, content_type="application/json").status_code == 400
+        for path in ("runs/preview", "specs/export", "specs/import"):
+            answer = reader.post(f"/api/v1/{path}/", {}, content_type="application/json")
+            assert answer.status_code == 400
 
     @pytest.mark.parametrize(
         "path", ["/api/v1/runs/preview/../", "/x/api/v1/runs/preview/", "/api/2.0/mlflow/runs/search/x"]

@@ -13,6 +13,8 @@ RUN_TABS = (
     "events/",
     "packages/",
     "spec/",
+    "export/",
+    "export/?to=commands",
 )
 PAGES = (
     "/",
@@ -20,6 +22,7 @@ PAGES = (
     "/runs/?q=nothing+like+this",
     "/runs/deleted/",
     "/runs/new/",
+    "/runs/new/import/",
     "/runs/new/{draft}/source/",
     "/runs/new/{draft}/distribution/",
     "/runs/new/{draft}/resources/",
@@ -149,6 +152,7 @@ NOT_PAGES = frozenset(
         "run-histogram",
         "run-lanes",
         "run-packages-download",
+        "run-export",
         "run-parts",
         "runs-changes",
         "runs-complete",

@@ -1,4 +1,4 @@
-"""Specs made of the configurations of other launchers: `client.specs`."""
+"""Specs in the formats of other launchers: `client.specs`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,33 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainhub_sdk.records.runs import SpecExport, SpecImport
+from trainhub_sdk.spec import RunSpec
+
 if TYPE_CHECKING:
     from trainhub_sdk.client import Client
     from trainhub_sdk.determined.experiment import DeterminedExperiment
 
 
-class SpecImports:
-    """Reads configurations for the hub of a client, which is asked what it has."""
+class SpecFormats:
+    """Writes and reads what other launchers read, for the hub of a client."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
+
+    def export(self, spec: RunSpec | Mapping[str, Any], to: str) -> SpecExport:
+        """Returns a spec as the files of another launcher: `sbatch`, `commands`, `azureml`, `trainjob`,
+        `skypilot`, `dstack` or `torchx`. They run without TrainHub; values of secrets are not in them."""
+        data = spec if isinstance(spec, Mapping) else spec.to_json()
+        body = {"spec": data, "to": to}
+        return SpecExport.from_json(self._client.api.call("POST", "/api/v1/specs/export/", body))
+
+    def read(self, text: str, source: str) -> SpecImport:
+        """Returns a file of another launcher as a spec, with notes on each of its lines. `source`: `sbatch`,
+        `azureml`, `skypilot` or `dstack`. A spec without `source` is submitted with the folder of the
+        code."""
+        body = {"from": source, "text": text}
+        return SpecImport.from_json(self._client.api.call("POST", "/api/v1/specs/import/", body))
 
     def from_determined(
         self,

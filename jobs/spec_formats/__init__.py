@@ -1,0 +1,1 @@
+"""Specs in the formats of other launchers, by the API and on pages."""
