@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from tests.hosts.wiring import ETC, Bridge
 from tests.hub import eventually
 from tests.node.accounts import ADDED
 from tests.slurm import configuration
-from tests.slurm.configuration import Layout
+from tests.slurm.configuration import Layout, slurm_conf
 
 # On a machine that is as busy as tests make it.
 STARTED_S = 60.0
@@ -91,6 +92,17 @@ class SlurmCluster:
     def kill_controller(self) -> None:
         os.kill(self.controller.pid_of("slurmctld"), signal.SIGKILL)
 
+    def wait_for_saved_state(self) -> None:
+        """Until slurmctld has written down all that is so now, which it does every few seconds."""
+        saved, now = self.folder / "state" / "job_state", time.time()
+        eventually(lambda: saved.exists() and saved.stat().st_mtime > now, STARTED_S, "the state is saved")
+
+    def client_conf(self, **options: str) -> Path:
+        """Another slurm.conf for commands alone, with these options changed."""
+        path = self.folder / "etc" / f"{secrets.token_hex(4)}.conf"
+        path.write_text(slurm_conf(replace(self.layout, options=options)))
+        return path
+
     def environment(self) -> dict[str, str]:
         return {"SLURM_CONF": str(self.layout.conf)}
 
@@ -100,7 +112,7 @@ class SlurmCluster:
 
         eventually(has_state, STARTED_S, f"{name} is {state}")
 
-    def _listens(self) -> bool:
+    def is_up(self) -> bool:
         return "is UP" in self.controller.run("scontrol", "ping", check=False, env=self.environment()).stdout
 
     def _all_idle(self) -> bool:
@@ -142,7 +154,7 @@ class SlurmCluster:
     def _add_accounts(self) -> None:
         first, *others = ACCOUNTS
         # slurmctld hears of no changes before it listens, and the database of no GPUs before that.
-        eventually(self._listens, STARTED_S, "slurmctld listens")
+        eventually(self.is_up, STARTED_S, "slurmctld listens")
         eventually(lambda: self._sacctmgr(*first), STARTED_S, "slurmctld has registered its resources")
         for command in others:
             assert self._sacctmgr(*command), command

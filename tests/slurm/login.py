@@ -1,0 +1,62 @@
+"""A real sshd on the controller's machine, where people log in with keys."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from clusters.backends.slurm.settings import CommandHost
+from clusters.backends.slurm.ssh_commands import SshCommands
+from tests.environments.source_builds.ssh_server import RUN_FOLDER, make_key
+from tests.hub import eventually
+from tests.node.accounts import PEOPLE
+from tests.slurm.cluster import STARTED_S, SlurmCluster
+
+PORT = 2222
+
+
+class LoginNode:
+    """`key` opens the accounts of all people."""
+
+    def __init__(self, cluster: SlurmCluster, folder: Path) -> None:
+        self.cluster, self.folder = cluster, folder
+        self.key, self.host_key = folder / "key", cluster.folder / "host-key"
+        make_key(self.key)
+        make_key(self.host_key)
+        self.known_hosts = folder / "known_hosts"
+        self.name_host_key(self.host_key)
+
+    def start(self) -> LoginNode:
+        program = shutil.which("sshd", path="/usr/sbin:/usr/bin")
+        assert program, "sshd is not installed; .ci/system-packages installs it"
+        RUN_FOLDER.mkdir(mode=0o755, exist_ok=True)
+        authorized = self.cluster.folder / "authorized-keys"
+        authorized.write_text(self.key.with_suffix(".pub").read_text())
+        options = {
+            "Port": PORT,
+            "ListenAddress": self.cluster.controller.address,
+            "HostKey": self.host_key,
+            "AuthorizedKeysFile": authorized,
+            "StrictModes": "no",
+            "PasswordAuthentication": "no",
+            "UsePAM": "no",
+            "PidFile": "none",
+            "SetEnv": f"SLURM_CONF={self.cluster.layout.conf}",
+        }
+        log = self.cluster.folder / "log" / "sshd.out"
+        arguments = [f"-o{name}={value}" for name, value in options.items()]
+        self.cluster.controller.spawn(log, program, "-D", "-e", "-f", "/dev/null", *arguments)
+        eventually(lambda: b"listening" in log.read_bytes(), STARTED_S, "sshd listens")
+        return self
+
+    def name_host_key(self, key: Path) -> None:
+        """Let this be the key that the hub expects."""
+        kind, public = key.with_suffix(".pub").read_text().split()[:2]
+        self.known_hosts.write_text(f"[{self.cluster.controller.address}]:{PORT} {kind} {public}\n")
+
+    def commands(
+        self, account: str = "ada", *, key: Path | None = None, control_folder: str = ""
+    ) -> SshCommands:
+        assert account in PEOPLE
+        host = CommandHost(account, self.cluster.controller.address, PORT)
+        return SshCommands(host, str(key or self.key), str(self.known_hosts), control_folder)
