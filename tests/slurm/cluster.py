@@ -23,6 +23,15 @@ from tests.slurm.configuration import Layout, slurm_conf
 
 # On a machine that is as busy as tests make it.
 STARTED_S = 60.0
+MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
+# A machine's own part of the memory hierarchy, in place of the empty folder that `ip netns exec` leaves.
+MOUNT_MEMORY = """
+mount -t tmpfs none /sys/fs/cgroup
+mkdir -p /sys/fs/cgroup/all /sys/fs/cgroup/memory
+mount -t cgroup -o memory none /sys/fs/cgroup/all
+mkdir -p /sys/fs/cgroup/all/$1
+mount --bind /sys/fs/cgroup/all/$1 /sys/fs/cgroup/memory
+"""
 
 
 class SlurmCluster:
@@ -32,6 +41,15 @@ class SlurmCluster:
         # Not below /tmp: each machine has its own. Accounts of people must reach the socket of munged.
         self.folder = Path(tempfile.mkdtemp(prefix="th-slurm-", dir="/var/lib"))
         guard.on_exit("rm", "-rf", str(self.folder))
+        self._group_removal = [
+            "find",
+            str(MEMORY_GROUPS / self.folder.name),
+            "-depth",
+            "-type",
+            "d",
+            "-delete",
+        ]
+        guard.on_exit(*self._group_removal)
         self.folder.chmod(0o755)
         self._bridge = Bridge(nodes + 1)
         machines = [
@@ -45,6 +63,7 @@ class SlurmCluster:
             (self.controller.name, self.controller.address),
             {name: (machine.name, machine.address) for name, machine in self.nodes.items()},
             has_accounting,
+            limits_memory=MEMORY_GROUPS.is_dir(),
         )
 
     def start(self) -> SlurmCluster:
@@ -54,8 +73,7 @@ class SlurmCluster:
         self._bridge.build()
         for machine in (self.controller, *self.nodes.values()):
             self._add_people(machine)
-            machine.boot()
-            machine.folder.chmod(0o1777)
+            self._boot(machine)
         self._start_munged()
         if self.layout.has_accounting:
             self._start_accounting()
@@ -71,6 +89,7 @@ class SlurmCluster:
         for machine in (*self.nodes.values(), self.controller):
             machine.stop()
         self._bridge.remove()
+        subprocess.run(self._group_removal, check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def start_controller(self) -> None:
@@ -79,6 +98,11 @@ class SlurmCluster:
     def start_node(self, name: str) -> None:
         (self.folder / "spool" / name).mkdir(parents=True, exist_ok=True)
         self._spawn(self.nodes[name], "slurmd", "-D", "-N", name)
+
+    def reboot_node(self, name: str) -> None:
+        self.nodes[name].crash()
+        self._boot(self.nodes[name])
+        self.start_node(name)
 
     def reconfigure(self, **options: str) -> None:
         """Change options of slurm.conf everywhere; without any, back to those of the start."""
@@ -120,6 +144,12 @@ class SlurmCluster:
             "sinfo", "-h", "-N", "-p", "main", "-o", "%T", check=False, env=self.environment()
         )
         return done.stdout.split() == ["idle"] * len(self.nodes)
+
+    def _boot(self, machine: Machine) -> None:
+        machine.boot()
+        machine.folder.chmod(0o1777)
+        if self.layout.limits_memory:
+            machine.run("sh", "-ec", MOUNT_MEMORY, "sh", self.folder.name)
 
     def _add_people(self, machine: Machine) -> None:
         """`ip netns exec` puts the files of /etc/netns over those of /etc, on this machine alone."""

@@ -53,6 +53,7 @@ class Layout:
     controller: tuple[str, str]
     nodes: Mapping[str, tuple[str, str]]
     has_accounting: bool
+    limits_memory: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -79,6 +80,8 @@ def slurm_conf(layout: Layout) -> str:
             "AccountingStorageTRES": "gres/gpu",
             "AccountingStorageEnforce": "associations,limits,qos",
         }
+    if layout.limits_memory:
+        options["TaskPlugin"] = "task/cgroup"
     lines = [f"{key}={value}" for key, value in (options | layout.options).items()]
     return "\n".join([*lines, *_node_lines(layout), *_partition_lines(layout)]) + "\n"
 
@@ -142,7 +145,8 @@ def write_configuration(layout: Layout) -> None:
     # A count without files makes the nodes invalid, and these devices exist on every machine.
     (etc / "gres.conf").write_text(f"Name=gpu File=/dev/tty[0-{GPUS_PER_NODE - 1}]\n")
     # Inside a network namespace /sys/fs/cgroup is empty, and slurmd refuses to start without this line.
-    (etc / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+    limits = "ConstrainRAMSpace=yes\nConstrainSwapSpace=yes\n" if layout.limits_memory else ""
+    (etc / "cgroup.conf").write_text(f"CgroupPlugin=cgroup/v1\n{limits}")
     if layout.has_accounting:
         path = etc / "slurmdbd.conf"
         path.write_text(slurmdbd_conf(layout))

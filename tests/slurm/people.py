@@ -56,8 +56,11 @@ class Person:
 
         def reached() -> JobStatus | None:
             last[:] = [self.status(job_id)]
-            is_there = last[0].state.word == word and (not reason or last[0].reason.startswith(reason))
-            return last[0] if is_there else None
+            state = last[0].state
+            if state.word == word and last[0].reason.startswith(reason):
+                return last[0]
+            assert not state.is_final, f"job {job_id} has ended"
+            return None
 
         try:
             return eventually(reached, STATE_S, f"job {job_id} is {word} {reason}")

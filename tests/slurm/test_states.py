@@ -14,7 +14,7 @@ from clusters.backends.slurm.states import JobPhase
 from clusters.backends.slurm.submission import cancel_jobs
 from tests.hub import eventually
 from tests.node.accounts import ADA
-from tests.slurm.cluster import SlurmCluster
+from tests.slurm.cluster import MEMORY_GROUPS, SlurmCluster
 from tests.slurm.people import STATE_S, ControllerCommands, Person
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
@@ -141,6 +141,12 @@ class TestEnds:
         # The end reaches accounting a moment after the controller knows it.
         eventually(canceled_by, STATE_S, "accounting says who canceled")
         cancel_jobs(ada.commands, [own])
+
+    @pytest.mark.skipif(not MEMORY_GROUPS.is_dir(), reason="needs control groups of version 1 for memory")
+    def test_for_want_of_memory(self, ada: Person) -> None:
+        job = ada.submit("head -c 300000000 /dev/zero | tail -n 1 | wc", memory_mb=100)
+        status = ada.until(job, "OUT_OF_MEMORY")
+        assert status.state.phase is JobPhase.FAILED
 
     def test_for_want_of_a_node_that_can_do_it(self, ada: Person) -> None:
         with pytest.raises(SlurmError, match="Requested node configuration is not available"):

@@ -65,6 +65,8 @@ _SLURM_SIGNS: _Signs = (
             "Protocol authentication error",
             "Invalid authentication credential",
             "authentication plugin",
+            # So the controller hangs up on somebody whose key is not its own.
+            "Zero Bytes were transmitted or received",
         ),
         "Slurm could not check who calls. munged must run on the machine with the commands, with the key "
         "of the cluster, and the clocks must agree.",
@@ -73,7 +75,6 @@ _SLURM_SIGNS: _Signs = (
         SlurmFault.CONTROLLER_AWAY,
         (
             "Unable to contact slurm controller",
-            "Zero Bytes were transmitted or received",
             "Socket timed out on send/recv operation",
             "Slurm backup controller in standby mode",
             "Could not establish a configuration source",

@@ -53,8 +53,9 @@ SENTENCES = {
     "user env retrieval failed requeued held": "Slurm could not read its owner's environment, and holds it.",
 }
 _LIMIT = re.compile(r"(QOS|Assoc)(?:Max|Min|Grp)?([A-Za-z]*)")
+_SCOPE = re.compile(r"Per(User|Account|Job|Node)")
 _SUBJECTS = (
-    # The first that occurs in the reason.
+    # The first that occurs in the reason without its scope.
     ("GRES", "GPUs or other devices"),
     ("Cpu", "processors"),
     ("CPU", "processors"),
@@ -96,7 +97,8 @@ def explain_reason(reason: str) -> str:
 
 def _limit_sentence(word: str, owner: str) -> str:
     name = "The QOS" if owner == "QOS" else "The account"
-    subject = next((words for sign, words in _SUBJECTS if sign in word), "use")
+    limited = _SCOPE.sub("", word)
+    subject = next((words for sign, words in _SUBJECTS if sign in limited), "use")
     if "Minutes" in word:
         subject = f"{subject} times minutes"
     scope = next((f" {words}" for sign, words in _SCOPES if sign in word), "")
