@@ -23,6 +23,7 @@ from tests.slurm.configuration import Layout, slurm_conf
 
 # On a machine that is as busy as tests make it.
 STARTED_S = 60.0
+PROJECT = Path(__file__).resolve().parent.parent.parent
 MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
 # A machine's own part of the memory hierarchy, in place of the empty folder that `ip netns exec` leaves.
 MOUNT_MEMORY = """
@@ -53,7 +54,7 @@ class SlurmCluster:
         self.folder.chmod(0o755)
         self._bridge = Bridge(nodes + 1)
         machines = [
-            Machine(self._bridge, number, self.folder / f"tmp{number}", [Path(sys.prefix)])
+            Machine(self._bridge, number, self.folder / f"tmp{number}", [PROJECT, Path(sys.prefix)])
             for number in self._bridge.machines
         ]
         self.controller = machines[-1]

@@ -27,7 +27,6 @@ PLUGINS = {
     "PreemptType": "preempt/partition_prio",
     "PreemptMode": "REQUEUE",
     "GresTypes": "gpu",
-    "JobCompType": "jobcomp/none",
     "AccountingStorageType": "accounting_storage/none",
 }
 LIMITS = {

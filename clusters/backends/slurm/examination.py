@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +14,7 @@ from clusters.backends.slurm.script import BatchJob, batch_script
 from clusters.backends.slurm.settings import SlurmSettings
 from clusters.backends.slurm.submission import check_submission
 
+_MIN_JOB_AGE = re.compile(r"^MinJobAge\s*=\s*([0-9]+)", re.MULTILINE)
 _ACCOUNTING_OFF = "accounting storage is disabled"
 
 
@@ -74,14 +76,19 @@ def _checks(settings: SlurmSettings, commands: SlurmCommands) -> Iterator[SlurmC
         yield SlurmCheck(
             "accounting",
             CheckResult.WARNING,
-            "Accounting is off: what happens to a job while the hub is away for longer than Slurm remembers "
-            "ended jobs (MinJobAge) cannot be found out.",
+            f"Accounting is off, and Slurm remembers ended jobs for {_memory_s(commands)} s (MinJobAge): what "
+            f"happens to a job while the hub is away for longer cannot be found out.",
         )
     yield SlurmCheck(
         "python",
         CheckResult.WARNING,
         "The oldest Python of the nodes is not known before a job has run there.",
     )
+
+
+def _memory_s(commands: SlurmCommands) -> str:
+    setting = _MIN_JOB_AGE.search(commands.run(["scontrol", "show", "config"]))
+    return setting[1] if setting else "a few"
 
 
 def _check_partition(partition: Partition, nodes: list[SlurmNode]) -> SlurmCheck:
