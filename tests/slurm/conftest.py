@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.slurm.cluster import SlurmCluster
+from tests.slurm.login import LoginNode
 from tests.slurm.people import Person
 
 
@@ -16,6 +17,11 @@ def slurm() -> Iterator[SlurmCluster]:
         yield cluster.start()
     finally:
         cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def login(slurm: SlurmCluster, tmp_path_factory: pytest.TempPathFactory) -> LoginNode:
+    return LoginNode(slurm, tmp_path_factory.mktemp("login")).start()
 
 
 @pytest.fixture

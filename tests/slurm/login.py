@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+from clusters.backends.slurm import login_wrapper
 from clusters.backends.slurm.settings import CommandHost
 from clusters.backends.slurm.ssh_commands import SshCommands
 from tests.environments.source_builds.ssh_server import RUN_FOLDER, make_key
@@ -16,7 +18,7 @@ PORT = 2222
 
 
 class LoginNode:
-    """`key` opens the accounts of all people."""
+    """`key` opens the accounts of all people, and as root the wrapper for members of the group `team`."""
 
     def __init__(self, cluster: SlurmCluster, folder: Path) -> None:
         self.cluster, self.folder = cluster, folder
@@ -31,12 +33,19 @@ class LoginNode:
         assert program, "sshd is not installed; .ci/system-packages installs it"
         RUN_FOLDER.mkdir(mode=0o755, exist_ok=True)
         authorized = self.cluster.folder / "authorized-keys"
-        authorized.write_text(self.key.with_suffix(".pub").read_text())
+        authorized.mkdir()
+        public = self.key.with_suffix(".pub").read_text()
+        wrapper = self.cluster.folder / "trainhub-login"
+        shutil.copyfile(login_wrapper.__file__, wrapper)
+        forced = f'restrict,command="/usr/bin/python3 -I {wrapper} team" '
+        for account in (*PEOPLE, "root"):
+            (authorized / account).write_text(forced * (account == "root") + public)
         options = {
             "Port": PORT,
             "ListenAddress": self.cluster.controller.address,
             "HostKey": self.host_key,
-            "AuthorizedKeysFile": authorized,
+            "AuthorizedKeysFile": f"{authorized}/%u",
+            "PermitRootLogin": "forced-commands-only",
             "StrictModes": "no",
             "PasswordAuthentication": "no",
             "UsePAM": "no",
@@ -57,6 +66,9 @@ class LoginNode:
     def commands(
         self, account: str = "ada", *, key: Path | None = None, control_folder: str = ""
     ) -> SshCommands:
-        assert account in PEOPLE
         host = CommandHost(account, self.cluster.controller.address, PORT)
         return SshCommands(host, str(key or self.key), str(self.known_hosts), control_folder)
+
+    def wrapped(self, person: str) -> SshCommands:
+        """As the hub's key gets in where the wrapper is its forced command."""
+        return replace(self.commands("root"), person=person)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clusters.backends.slurm.hostlist import expand_hostlist
+from tests.slurm.cluster import SlurmCluster
 
 WORDS = {
     "n1": ["n1"],
@@ -52,6 +53,16 @@ def written(hosts: HostRanges) -> str:
         for prefix, ranges in hosts
     ]
     return ",".join(words)
+
+
+@pytest.mark.slurm
+@pytest.mark.slow
+# The cluster is only read.
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lists=st.lists(LISTS, min_size=1, max_size=8))
+def test_scontrol_reads_any_list_alike(slurm: SlurmCluster, lists: list[HostRanges]) -> None:
+    text = ",".join(map(written, lists))
+    assert slurm.admin("scontrol", "show", "hostnames", text).split() == expand_hostlist(text)
 
 
 @given(LISTS)

@@ -29,11 +29,6 @@ pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 SETTINGS = SlurmSettings("main", "ada@login")
 
 
-@pytest.fixture(scope="module")
-def login(slurm: SlurmCluster, tmp_path_factory: pytest.TempPathFactory) -> LoginNode:
-    return LoginNode(slurm, tmp_path_factory.mktemp("login")).start()
-
-
 @pytest.fixture
 def control_folder() -> Iterator[str]:
     # Short, because it becomes the address of a socket.

@@ -57,6 +57,12 @@ _SSH_SIGNS: _Signs = (
 _SSH_AWAY = "The login node cannot be reached. Check its name, its port and the network between."
 _SLURM_SIGNS: _Signs = (
     (
+        SlurmFault.NO_ACCOUNT,
+        ("trainhub-login:",),
+        "The login node lets TrainHub do this for nobody, or not for this account. Add the account to the "
+        "group that trainhub-login names.",
+    ),
+    (
         SlurmFault.MUNGE,
         (
             "Munge decode failed",

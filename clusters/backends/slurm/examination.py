@@ -76,8 +76,8 @@ def _checks(settings: SlurmSettings, commands: SlurmCommands) -> Iterator[SlurmC
         yield SlurmCheck(
             "accounting",
             CheckResult.WARNING,
-            f"Accounting is off, and Slurm remembers ended jobs for {_memory_s(commands)} s (MinJobAge): what "
-            f"happens to a job while the hub is away for longer cannot be found out.",
+            f"Accounting is off, and Slurm remembers ended jobs for {_memory_s(commands)} s (MinJobAge): "
+            f"what happens to a job while the hub is away for longer cannot be found out.",
         )
     yield SlurmCheck(
         "python",

@@ -35,7 +35,8 @@ UNSET_VARIABLES = (
 
 @dataclass(frozen=True)
 class SshCommands:
-    """The account that logs in is the owner of the jobs.
+    """The account that logs in is the owner of the jobs, unless the login node has `login_wrapper.py` for the
+    hub's key: then `person` is, and every command runs as that account.
 
     `key_file` holds the private key (mode 0600), `known_hosts` the file with the host's key.
     `control_folder`, which only the hub may enter, lets calls share one connection for a minute: a call then
@@ -45,15 +46,18 @@ class SshCommands:
     key_file: str
     known_hosts: str
     control_folder: str = ""
+    person: str = ""
 
     @property
     def owner(self) -> str:
-        return self.host.user
+        return self.person or self.host.user
 
     def run(self, argv: Sequence[str], stdin: str = "", timeout_s: float = CALL_TIMEOUT_S) -> str:
-        # ssh joins its arguments into a line for the shell of the login node.
         unset = [f"--unset={name}" for name in UNSET_VARIABLES]
-        line = shlex.join(["env", *unset, "=".join(TIME_FORMAT), *argv])
+        # The wrapper makes an environment of its own.
+        prefix = [self.person] if self.person else ["env", *unset, "=".join(TIME_FORMAT)]
+        # ssh joins its arguments into a line for the shell of the login node.
+        line = shlex.join([*prefix, *argv])
         return call_remote([*self._ssh(), "--", self.host.name, line], argv[0], stdin, timeout_s)
 
     def _ssh(self) -> list[str]:
