@@ -166,17 +166,19 @@ class SlurmCluster:
         start_munged(self.controller, self.layout.socket)
 
     def _start_accounting(self) -> None:
-        data = self.folder / "mariadb"
-        subprocess.run(
-            ["mariadb-install-db", "--no-defaults", "--user=root", f"--datadir={data}", "--skip-test-db"],
-            check=True,
-            capture_output=True,
-        )
         socket = self.layout.database
-        self._spawn(
-            self.controller, "mariadbd", "--no-defaults", "--user=root", f"--datadir={data}",
-            "--skip-networking", f"--socket={socket}",
-        )  # fmt: skip
+        (self.folder / "mariadb").mkdir(mode=0o700)
+        options = {
+            "user": "root",
+            "datadir": self.folder / "mariadb",
+            "socket": socket,
+            # Other databases of this machine may have used up what the kernel allows.
+            "innodb-use-native-aio": "OFF",
+        }
+        # Without tables of accounts it needs no installation; nobody but root reaches its socket's folder.
+        switches = ["--no-defaults", "--skip-grant-tables", "--skip-networking"]
+        arguments = [f"--{name}={value}" for name, value in options.items()]
+        self._spawn(self.controller, "mariadbd", *switches, *arguments)
         eventually(socket.exists, STARTED_S, "the database is up")
         self._spawn(self.controller, "slurmdbd", "-D", MYSQL_UNIX_PORT=str(socket))
         eventually(lambda: self._sacctmgr("show", "cluster"), STARTED_S, "slurmdbd answers")

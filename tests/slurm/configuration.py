@@ -65,7 +65,7 @@ class Layout:
 
     @property
     def database(self) -> Path:
-        return self.folder / "mariadb.sock"
+        return self.folder / "mariadb" / "socket"
 
 
 def slurm_conf(layout: Layout) -> str:
@@ -81,7 +81,7 @@ def slurm_conf(layout: Layout) -> str:
         }
     if layout.limits_memory:
         options["TaskPlugin"] = "task/cgroup"
-    lines = [f"{key}={value}" for key, value in (options | layout.options).items()]
+    lines = [f"{key}={value}" for key, value in {**options, **layout.options}.items()]
     return "\n".join([*lines, *_node_lines(layout), *_partition_lines(layout)]) + "\n"
 
 

@@ -15,6 +15,7 @@ from tests.slurm.cluster import SlurmCluster
 
 # Slurm schedules once a second, and a busy machine is slow.
 STATE_S = 40.0
+ENDED_S = 150.0
 PLAIN = BatchJob("test", "main", ("sleep 600",), memory_mb=50)
 
 
@@ -66,6 +67,13 @@ class Person:
             return eventually(reached, STATE_S, f"job {job_id} is {word} {reason}")
         except AssertionError as error:
             raise AssertionError(f"{error}: {last}") from None
+
+    def until_ended(self, job_id: int) -> JobStatus:
+        def ended() -> JobStatus | None:
+            status = self.status(job_id)
+            return status if status.state.is_final else None
+
+        return eventually(ended, ENDED_S, f"job {job_id} ends")
 
     def leave(self) -> None:
         if self.jobs:

@@ -20,10 +20,9 @@ from clusters.backends.slurm.settings import SlurmSettings
 from clusters.backends.slurm.states import JobPhase
 from clusters.backends.slurm.submission import cancel_jobs, submit_job
 from tests.environments.source_builds.ssh_server import make_key
-from tests.hub import eventually
 from tests.slurm.cluster import SlurmCluster, start_munged
 from tests.slurm.login import LoginNode
-from tests.slurm.people import PLAIN, STATE_S, ControllerCommands, Person
+from tests.slurm.people import PLAIN, ControllerCommands, Person
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 SETTINGS = SlurmSettings("main", "ada@login")
@@ -37,19 +36,12 @@ def control_folder() -> Iterator[str]:
 
 
 class TestOverSsh:
-    def test_a_job_from_its_script_to_its_end(self, login: LoginNode) -> None:
+    def test_a_job_from_its_script_to_its_end(self, login: LoginNode, ada: Person) -> None:
         commands = login.commands()
         body = 'echo "$(id -un) $WORD" > /tmp/ssh-$SLURM_JOB_ID'
         job = replace(PLAIN, body=(body,), environment={"WORD": 'it\'s "$(id)" `x`\n\\'})
         job_id = submit_job(commands, batch_script(job))
-        status = eventually(
-            lambda: (
-                (read := read_jobs(commands, [job_id], has_accounting=True)[job_id]).state.is_final and read
-            ),
-            STATE_S,
-            "the job ends",
-        )
-        assert status
+        status = ada.until_ended(job_id)
         assert (status.state.word, status.user) == ("COMPLETED", "ada")
         output = login.cluster.nodes[status.nodes[0]].folder / f"ssh-{job_id}"
         assert output.read_text() == 'ada it\'s "$(id)" `x`\n\\\n'

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
-from clusters.backends.slurm.job_list import JobStatus, read_jobs
+from clusters.backends.slurm.job_list import read_jobs
 from clusters.backends.slurm.reasons import explain_reason
 from clusters.backends.slurm.script import WarningSignal
 from clusters.backends.slurm.states import JobPhase
@@ -216,13 +216,8 @@ class TestInterruptions:
 
 def test_a_time_limit_comes_with_a_warning(minute: tuple[Person, int]) -> None:
     person, job = minute
-    status = eventually(lambda: ended(person, job), 120, "the time limit is reached")
+    status = person.until_ended(job)
     assert (status.state.word, status.reason) == ("TIMEOUT", "TimeLimit")
     assert (status.end_at or 0) - (status.start_at or 0) >= 60
     machine = person.cluster.nodes[status.nodes[0]]
     assert (machine.folder / f"warned-{job}").read_text().startswith("warned\n")
-
-
-def ended(person: Person, job: int) -> JobStatus | None:
-    status = person.status(job)
-    return status if status.state.is_final else None
