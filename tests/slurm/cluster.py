@@ -77,7 +77,7 @@ class SlurmCluster:
             self._boot(machine)
         self._start_munged()
         if self.layout.has_accounting:
-            self._start_accounting()
+            self._start_database()
         self.start_controller()
         if self.layout.has_accounting:
             self._add_accounts()
@@ -116,6 +116,9 @@ class SlurmCluster:
 
     def kill_controller(self) -> None:
         os.kill(self.controller.pid_of("slurmctld"), signal.SIGKILL)
+
+    def kill_accounting(self) -> None:
+        os.kill(self.controller.pid_of("slurmdbd"), signal.SIGKILL)
 
     def wait_for_saved_state(self) -> None:
         """Until slurmctld has written down all that is so now, which it does every few seconds."""
@@ -165,7 +168,7 @@ class SlurmCluster:
     def _start_munged(self) -> None:
         start_munged(self.controller, self.layout.socket)
 
-    def _start_accounting(self) -> None:
+    def _start_database(self) -> None:
         socket = self.layout.database
         (self.folder / "mariadb").mkdir(mode=0o700)
         options = {
@@ -180,9 +183,12 @@ class SlurmCluster:
         arguments = [f"--{name}={value}" for name, value in options.items()]
         self._spawn(self.controller, "mariadbd", *switches, *arguments)
         eventually(socket.exists, STARTED_S, "the database is up")
-        self._spawn(self.controller, "slurmdbd", "-D", MYSQL_UNIX_PORT=str(socket))
-        eventually(lambda: self._sacctmgr("show", "cluster"), STARTED_S, "slurmdbd answers")
+        self.start_accounting()
         assert self._sacctmgr("add", "cluster", configuration.CLUSTER)
+
+    def start_accounting(self) -> None:
+        self._spawn(self.controller, "slurmdbd", "-D", MYSQL_UNIX_PORT=str(self.layout.database))
+        eventually(lambda: self._sacctmgr("show", "cluster"), STARTED_S, "slurmdbd answers")
 
     def _add_accounts(self) -> None:
         first, *others = ACCOUNTS

@@ -10,6 +10,11 @@ GPUS_PER_NODE = 4
 CPUS_PER_NODE = 4
 MEMORY_MB = 4000
 CLUSTER = "trainhub"
+# A job of this name has to wait while its nodes are made ready.
+SLOW_START = "slow-start"
+PROLOG = f"""#!/bin/sh
+[ "$SLURM_JOB_NAME" != {SLOW_START} ] || sleep 2
+"""
 
 PLUGINS = {
     "SlurmUser": "root",
@@ -98,6 +103,7 @@ def _places(layout: Layout) -> dict[str, str]:
         "SlurmdPidFile": f"{folder}/run/slurmd.%n.pid",
         "SlurmctldLogFile": f"{folder}/log/slurmctld.log",
         "SlurmdLogFile": f"{folder}/log/slurmd.%n.log",
+        "PrologSlurmctld": f"{folder}/etc/prolog",
     }
 
 
@@ -146,6 +152,9 @@ def write_configuration(layout: Layout) -> None:
     # Inside a network namespace /sys/fs/cgroup is empty, and slurmd refuses to start without this line.
     limits = "ConstrainRAMSpace=yes\nConstrainSwapSpace=yes\n" if layout.limits_memory else ""
     (etc / "cgroup.conf").write_text(f"CgroupPlugin=cgroup/v1\n{limits}")
+    prolog = etc / "prolog"
+    prolog.write_text(PROLOG)
+    prolog.chmod(0o755)
     if layout.has_accounting:
         path = etc / "slurmdbd.conf"
         path.write_text(slurmdbd_conf(layout))

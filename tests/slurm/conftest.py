@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from clusters.backends.slurm.script import WarningSignal
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.login import LoginNode
 from tests.slurm.people import Person
@@ -20,12 +21,30 @@ def slurm() -> Iterator[SlurmCluster]:
 
 
 @pytest.fixture(scope="session")
-def login(slurm: SlurmCluster, tmp_path_factory: pytest.TempPathFactory) -> LoginNode:
+def minute(slurm: SlurmCluster) -> tuple[Person, int]:
+    """A job with the shortest time limit that Slurm has, and a warning before. Most tests ask for it, so that
+    its minute passes while they run."""
+    person = Person(slurm, "ada")
+    task = "trap 'echo warned' USR1; while :; do sleep 0.2; done"
+    job = person.submit(
+        f'srun --output=/tmp/warned-%j sh -c "{task}"',
+        partition="short",
+        time_limit_s=60,
+        warning=WarningSignal("USR1", 40),
+    )
+    person.until(job, "RUNNING")
+    return person, job
+
+
+@pytest.fixture(scope="session")
+def login(
+    slurm: SlurmCluster, minute: tuple[Person, int], tmp_path_factory: pytest.TempPathFactory
+) -> LoginNode:
     return LoginNode(slurm, tmp_path_factory.mktemp("login")).start()
 
 
 @pytest.fixture
-def ada(slurm: SlurmCluster) -> Iterator[Person]:
+def ada(slurm: SlurmCluster, minute: tuple[Person, int]) -> Iterator[Person]:
     person = Person(slurm, "ada")
     yield person
     person.leave()

@@ -50,7 +50,8 @@ class LoginNode:
             "PasswordAuthentication": "no",
             "UsePAM": "no",
             "PidFile": "none",
-            "SetEnv": f"SLURM_CONF={self.cluster.layout.conf}",
+            # As people set them in their login files; the hub's calls must not be misled.
+            "SetEnv": f"SLURM_CONF={self.cluster.layout.conf} SBATCH_PARTITION=closed SQUEUE_USERS=hub",
         }
         log = self.cluster.folder / "log" / "sshd.out"
         arguments = [f"-o{name}={value}" for name, value in options.items()]

@@ -59,12 +59,13 @@ class TestOverSsh:
         assert time.monotonic() - start < 2.5
         assert list(Path(control_folder).iterdir())
 
-    def test_filters_of_the_login_are_not_applied(self, login: LoginNode) -> None:
+    def test_variables_of_the_login_change_nothing(self, login: LoginNode) -> None:
+        variables = login.commands().run(["sh", "-c", "env"])
+        assert "SLURM_CONF" in variables
+        assert "SBATCH_PARTITION" not in variables
         job_id = submit_job(login.commands(), batch_script(PLAIN))
-        home = login.cluster.controller.folder
-        assert home.is_dir()
-        read = read_jobs(login.commands("bo"), [job_id], has_accounting=False)
-        assert read[job_id].user == "ada"
+        status = read_jobs(login.commands("bo"), [job_id])[job_id]
+        assert (status.user, status.partition) == ("ada", "main")
         cancel_jobs(login.commands(), [job_id])
 
 

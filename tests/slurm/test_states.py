@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
-from clusters.backends.slurm.job_list import read_jobs
+from clusters.backends.slurm.job_list import ids_for_accounting, read_ended_jobs, read_jobs
 from clusters.backends.slurm.reasons import explain_reason
-from clusters.backends.slurm.script import WarningSignal
 from clusters.backends.slurm.states import JobPhase
 from clusters.backends.slurm.submission import cancel_jobs
 from tests.hub import eventually
 from tests.node.accounts import ADA
-from tests.slurm.cluster import MEMORY_GROUPS, SlurmCluster
+from tests.slurm.cluster import MEMORY_GROUPS
+from tests.slurm.configuration import SLOW_START
 from tests.slurm.people import STATE_S, ControllerCommands, Person
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def minute(slurm: SlurmCluster) -> Iterator[tuple[Person, int]]:
-    """A job with the shortest time limit that Slurm has, which passes while the other tests run."""
-    person = Person(slurm, "ada")
-    # Its task waits for the warning, and then has until the time limit.
-    task = "trap 'echo warned' USR1; while :; do sleep 0.2; done"
-    job = person.submit(
-        f'srun --output=/tmp/warned-%j sh -c "{task}"',
-        partition="short",
-        time_limit_s=60,
-        warning=WarningSignal("USR1", 40),
-    )
-    person.until(job, "RUNNING")
-    yield person, job
-    person.leave()
-
-
 class TestWaiting:
     def test_for_room(self, ada: Person, bo: Person) -> None:
-        first = ada.submit(nodes=3, gpus_per_node=4)
-        ada.until(first, "RUNNING")
+        first = ada.submit(nodes=3, gpus_per_node=4, time_limit_s=600)
+        end = ada.until(first, "RUNNING").end_at
         second = bo.submit(nodes=2, gpus_per_node=1)
         third = bo.submit(gpus_per_node=1)
         assert bo.until(second, "PENDING", "Resources").state.phase is JobPhase.WAITING
@@ -48,6 +29,8 @@ class TestWaiting:
         assert (status.user, status.partition, status.gpus, status.nodes) == ("bo", "main", 1, ())
         assert ada.status(first).nodes == ("n1", "n2", "n3")
         assert ada.status(first).gpus == 12
+        # Slurm's estimate: at the time limit of the job that has everything.
+        eventually(lambda: bo.status(second).start_at == end, STATE_S, "there is an estimate")
 
     def test_held_and_released(self, ada: Person) -> None:
         holder = ada.submit(gpus_per_node=4, nodes=3)
@@ -135,7 +118,8 @@ class TestEnds:
         expected = {own: ADA, other: 0, waiting: 0}
 
         def canceled_by() -> bool:
-            jobs = read_jobs(ada.commands, expected, has_accounting=True)
+            ids = ids_for_accounting(expected, read_jobs(ada.commands, expected))
+            jobs = read_ended_jobs(ada.commands, ids)
             return {job_id: job.canceled_by for job_id, job in jobs.items()} == expected
 
         # The end reaches accounting a moment after the controller knows it.
@@ -154,6 +138,17 @@ class TestEnds:
 
 
 class TestInterruptions:
+    def test_configuring_while_its_nodes_are_made_ready(self, ada: Person) -> None:
+        job = ada.submit(name=SLOW_START)
+        assert ada.until(job, "CONFIGURING").state.phase is JobPhase.STARTING
+        ada.until(job, "RUNNING")
+
+    def test_past_its_deadline(self, ada: Person) -> None:
+        ada.until(ada.submit(nodes=3, gpus_per_node=4), "RUNNING")
+        job = ada.submit(gpus_per_node=1, time_limit_s=60)
+        ada.cluster.admin("scontrol", "update", f"job={job}", "Deadline=now+62")
+        assert ada.until(job, "DEADLINE").state.phase is JobPhase.FAILED
+
     def test_suspended_and_resumed(self, ada: Person) -> None:
         job = ada.submit("sleep 1")
         ada.until(job, "RUNNING")
@@ -199,6 +194,19 @@ class TestInterruptions:
         assert ada.until(job, "COMPLETING").state.phase is JobPhase.ENDING
         ada.until(job, "CANCELLED")
 
+    def test_accounting_is_away_for_a_while(self, ada: Person) -> None:
+        job = ada.submit("true")
+        ada.until(job, "COMPLETED")
+        ada.cluster.kill_accounting()
+        try:
+            with pytest.raises(SlurmError, match="slurmdbd") as error:
+                read_ended_jobs(ada.commands, [job])
+            assert error.value.fault is SlurmFault.CONTROLLER_AWAY
+            assert ada.status(job).state.word == "COMPLETED"
+        finally:
+            ada.cluster.start_accounting()
+        assert eventually(lambda: read_ended_jobs(ada.commands, [job]), STATE_S, "accounting has heard of it")
+
     def test_the_controller_is_away_for_a_while(self, ada: Person) -> None:
         job = ada.submit()
         ada.until(job, "RUNNING")
@@ -207,7 +215,7 @@ class TestInterruptions:
         ada.cluster.kill_controller()
         impatient = ControllerCommands(ada.cluster, "ada", ada.cluster.client_conf(MessageTimeout="1"))
         with pytest.raises(SlurmError, match="controller") as error:
-            read_jobs(impatient, [job], has_accounting=True)
+            read_jobs(impatient, [job])
         assert error.value.fault is SlurmFault.CONTROLLER_AWAY
         ada.cluster.start_controller()
         eventually(ada.cluster.is_up, STATE_S, "slurmctld is back")

@@ -25,8 +25,8 @@ class SlurmFault(StrEnum):
 class SlurmError(LaunchError):
     """A call failed. `fault` says which part; the message is a sentence with the remedy.
 
-    Only REFUSED is an answer of Slurm about the job. After any other fault nothing is known about jobs: they
-    may run, and a job whose submission timed out may be queued."""
+    Only REFUSED is an answer of Slurm about the job. After any other fault nothing is known about jobs: those
+    that ran may run on."""
 
     def __init__(self, fault: SlurmFault, message: str) -> None:
         super().__init__(message)

@@ -1,9 +1,9 @@
-"""The states of many jobs by one call of squeue, and one of sacct for those that squeue does not show."""
+"""The states of many jobs by one call of squeue, and one of sacct for those that squeue has forgotten."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusters.backends.slurm.commands import SlurmCommands
@@ -63,27 +63,32 @@ class JobStatus:
     canceled_by: int | None = None
 
 
-def read_jobs(
-    commands: SlurmCommands, job_ids: Collection[int], *, has_accounting: bool
-) -> dict[int, JobStatus]:
-    """Returns the jobs that Slurm knows among `job_ids`.
-
-    A job that is missing was ended longer ago than Slurm remembers (MinJobAge), and accounting is off or has
-    not heard of its end yet: ask again before taking it for lost. Raises SlurmError, after which nothing is
-    known about any job."""
+def read_jobs(commands: SlurmCommands, job_ids: Collection[int]) -> dict[int, JobStatus]:
+    """Returns the jobs among `job_ids` that Slurm's controller knows: those that ended longer ago than
+    MinJobAge are missing. Raises SlurmError, after which nothing is known about any of them."""
     jobs: dict[int, JobStatus] = {}
-    for chunk in _chunks(sorted(job_ids)):
+    for chunk in _chunks(job_ids):
         jobs |= {job.job_id: job for job in _read_squeue(commands, chunk)}
-    if has_accounting:
-        # squeue does not say who canceled a job.
-        open_ids = [
-            job_id
-            for job_id in sorted(job_ids)
-            if job_id not in jobs or jobs[job_id].state.phase is JobPhase.CANCELED
-        ]
-        for chunk in _chunks(open_ids):
-            # Accounting that still calls a job running, which squeue no longer shows, is behind.
-            jobs |= {job.job_id: job for job in _read_sacct(commands, chunk) if job.state.is_final}
+    return jobs
+
+
+def ids_for_accounting(job_ids: Collection[int], jobs: Mapping[int, JobStatus]) -> list[int]:
+    """Returns the jobs of which accounting may know more than `read_jobs`: the missing ones, and the canceled
+    ones, as squeue does not say who canceled them."""
+    return [
+        job_id
+        for job_id in sorted(job_ids)
+        if job_id not in jobs or jobs[job_id].state.phase is JobPhase.CANCELED
+    ]
+
+
+def read_ended_jobs(commands: SlurmCommands, job_ids: Collection[int]) -> dict[int, JobStatus]:
+    """Returns the jobs of whose end accounting has heard, which may be some seconds after the end. A job that
+    neither this nor `read_jobs` returns for minutes is lost: a controller that crashed forgets what it
+    accepted in its last seconds. Raises SlurmError."""
+    jobs: dict[int, JobStatus] = {}
+    for chunk in _chunks(job_ids):
+        jobs |= {job.job_id: job for job in _read_sacct(commands, chunk) if job.state.is_final}
     return jobs
 
 
@@ -101,21 +106,16 @@ def job_ids_by_name(commands: SlurmCommands, name: str) -> list[int]:
     return [int(line) for line in commands.run(argv).split()]
 
 
-def _chunks(job_ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    for start in range(0, len(job_ids), MAX_IDS_PER_CALL):
-        yield job_ids[start : start + MAX_IDS_PER_CALL]
-
-
-def _id_list(job_ids: Sequence[int]) -> str:
-    # `squeue -j ''` lists the jobs of everybody.
-    if not job_ids:
-        raise ValueError("no job ids")
-    return ",".join(map(str, job_ids))
+def _chunks(job_ids: Collection[int]) -> Iterator[Sequence[int]]:
+    """Never an empty one: `squeue -j ''` lists the jobs of everybody."""
+    ordered = sorted(job_ids)
+    for start in range(0, len(ordered), MAX_IDS_PER_CALL):
+        yield ordered[start : start + MAX_IDS_PER_CALL]
 
 
 def _read_squeue(commands: SlurmCommands, job_ids: Sequence[int]) -> Iterator[JobStatus]:
     try:
-        text = commands.run([*_SQUEUE, "-j", _id_list(job_ids)])
+        text = commands.run([*_SQUEUE, "-j", ",".join(map(str, job_ids))])
     except SlurmError as error:
         # So it answers if it was asked for one job alone. Of several, it leaves out the unknown ones.
         if error.fault is SlurmFault.REFUSED and _NO_SUCH_JOB in str(error):
@@ -151,7 +151,7 @@ def _parse_squeue(text: str) -> Iterator[JobStatus]:
 
 
 def _read_sacct(commands: SlurmCommands, job_ids: Sequence[int]) -> Iterator[JobStatus]:
-    return _parse_sacct(commands.run([*_SACCT, "-j", _id_list(job_ids)]))
+    return _parse_sacct(commands.run([*_SACCT, "-j", ",".join(map(str, job_ids))]))
 
 
 def _parse_sacct(text: str) -> Iterator[JobStatus]:

@@ -13,7 +13,8 @@ SUBMIT_TIMEOUT_S = 60.0
 def submit_job(commands: SlurmCommands, script: str) -> int:
     """Returns the number of the job, which belongs to `commands.owner`. Raises SlurmError.
 
-    After the fault TIMEOUT the job may be queued: look for its name (`job_list.job_ids_by_name`)."""
+    After the faults TIMEOUT, UNREACHABLE, CONTROLLER_AWAY and UNREADABLE the job may be queued nevertheless:
+    look for its name (`job_list.job_ids_by_name`) before another try."""
     _refuse_root(commands)
     answer = commands.run(["sbatch", "--parsable"], script, SUBMIT_TIMEOUT_S)
     # `id` or `id;cluster`.
