@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import given
 
 from clusters.backends.slurm.hostlist import expand_hostlist
-from tests.slurm.cluster import SlurmCluster
+from tests.slurm.host_ranges import LISTS, HostRanges, written
 
 WORDS = {
     "n1": ["n1"],
@@ -35,34 +34,6 @@ def test_what_is_no_list(text: str) -> None:
 def test_a_product_of_ranges_has_a_limit() -> None:
     with pytest.raises(ValueError, match="more than 1000 names"):
         expand_hostlist("a[1-999]b[1-999]c[1-999]", 1000)
-
-
-NUMBER = st.integers(0, 120)
-RANGE = st.tuples(NUMBER, st.integers(0, 8), st.integers(1, 4)).map(
-    lambda parts: (parts[0], parts[0] + parts[1], parts[2])
-)
-PREFIX = st.sampled_from(["n", "gpu-", "rack1n"])
-LISTS = st.lists(st.tuples(PREFIX, st.lists(RANGE, min_size=1, max_size=3)), min_size=1, max_size=4)
-HostRanges = list[tuple[str, list[tuple[int, int, int]]]]
-
-
-def written(hosts: HostRanges) -> str:
-    """As Slurm writes it: the first number of a range has its leading zeros."""
-    words = [
-        prefix + "[" + ",".join(f"{first:0{width}}-{last:0{width}}" for first, last, width in ranges) + "]"
-        for prefix, ranges in hosts
-    ]
-    return ",".join(words)
-
-
-@pytest.mark.slurm
-@pytest.mark.slow
-# The cluster is only read.
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(lists=st.lists(LISTS, min_size=1, max_size=8))
-def test_scontrol_reads_any_list_alike(slurm: SlurmCluster, lists: list[HostRanges]) -> None:
-    text = ",".join(map(written, lists))
-    assert slurm.admin("scontrol", "show", "hostnames", text).split() == expand_hostlist(text)
 
 
 @given(LISTS)

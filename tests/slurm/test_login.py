@@ -9,18 +9,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from clusters.backends.slurm.commands import LocalCommands
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
 from clusters.backends.slurm.examination import CheckResult, examine
+from clusters.backends.slurm.hostlist import expand_hostlist
 from clusters.backends.slurm.job_list import job_ids_by_name, read_jobs, read_queue
 from clusters.backends.slurm.nodes import read_nodes
 from clusters.backends.slurm.script import batch_script
 from clusters.backends.slurm.settings import SlurmSettings
+from clusters.backends.slurm.ssh_commands import SshCommands
 from clusters.backends.slurm.states import JobPhase
 from clusters.backends.slurm.submission import cancel_jobs, submit_job
 from tests.environments.source_builds.ssh_server import make_key
 from tests.slurm.cluster import SlurmCluster, start_munged
+from tests.slurm.host_ranges import LISTS, HostRanges, written
 from tests.slurm.login import LoginNode
 from tests.slurm.people import PLAIN, ControllerCommands, Person
 
@@ -139,24 +144,28 @@ class TestRefusals:
 
 
 class TestExamination:
-    def results(self, login: LoginNode, **changes: object) -> dict[str, str]:
-        settings = replace(SETTINGS, **changes)  # type: ignore[arg-type]
-        return {
-            check.name: f"{check.result}: {check.sentence}" for check in examine(settings, login.commands())
-        }
+    @pytest.fixture
+    def commands(self, login: LoginNode, control_folder: str) -> SshCommands:
+        return login.commands(control_folder=control_folder)
 
-    def test_of_good_settings(self, login: LoginNode) -> None:
-        checks = examine(SETTINGS, login.commands())
+    def results(self, commands: SshCommands, **changes: object) -> dict[str, str]:
+        settings = replace(SETTINGS, **changes)  # type: ignore[arg-type]
+        return {check.name: f"{check.result}: {check.sentence}" for check in examine(settings, commands)}
+
+    def test_of_good_settings(self, commands: SshCommands) -> None:
+        checks = examine(SETTINGS, commands)
         assert {check.name for check in checks if check.result is not CheckResult.OK} == {"python"}
         names = ["version", "partition", "time", "gpus", "submission", "accounting", "python"]
         assert [check.name for check in checks] == names
         assert "12 GPUs" in checks[3].sentence
 
-    def test_of_bad_settings(self, login: LoginNode) -> None:
-        assert self.results(login, partition="nope")["partition"].startswith("error: Slurm has no partition")
-        assert self.results(login, partition="closed")["partition"].startswith("error")
-        assert self.results(login, partition="short")["time"].startswith("error")
-        results = self.results(login, qos="nope", gres={"H100": "gpu:h100"})
+    def test_of_bad_settings(self, commands: SshCommands) -> None:
+        assert self.results(commands, partition="nope")["partition"].startswith(
+            "error: Slurm has no partition"
+        )
+        assert self.results(commands, partition="closed")["partition"].startswith("error")
+        assert self.results(commands, partition="short")["time"].startswith("error")
+        results = self.results(commands, qos="nope", gres={"H100": "gpu:h100"})
         assert results["gpus"] == "error: No node has gpu:h100. The partition has: gpu."
         assert "Invalid qos specification" in results["submission"]
 
@@ -185,14 +194,14 @@ def test_nodes_with_their_gpus_and_why_one_is_drained(ada: Person) -> None:
 
 def test_thousands_of_jobs_of_others(ada: Person, bo: Person) -> None:
     job = ada.submit()
-    script = batch_script(replace(PLAIN, name="a\nb|c"))
-    bo.jobs.append(int(bo.commands.run(["sbatch", "--parsable", "--hold", "--array=1-900"], script)))
-    bo.jobs.append(int(bo.commands.run(["sbatch", "--parsable", "--hold", "--array=1-900"], script)))
+    # sbatch takes such names, and commands that print names are misled by them.
+    argv = ["sbatch", "--parsable", "--hold", "--array=1-900", "--job-name=a\n1|RUNNING|0"]
+    bo.jobs += [int(bo.commands.run(argv, batch_script(PLAIN))) for _ in range(2)]
     ada.until(job, "RUNNING")
     start = time.process_time()
     queue = read_queue(ada.commands, "main")
     assert time.process_time() - start < 1
-    assert {status.user for status in queue} == {"ada", "bo"}
+    assert [status.user for status in queue].count("bo") == 1800
     assert ada.status(job).job_id == job
 
 
@@ -211,6 +220,13 @@ def test_a_job_whose_number_got_lost_is_recognised_by_its_name(ada: Person) -> N
     ada.submit(name="run-17.11")
     assert job_ids_by_name(ada.commands, "run-17.1") == [job]
     assert job_ids_by_name(ada.commands, "run-18.1") == []
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lists=st.lists(LISTS, min_size=1, max_size=8))
+def test_names_of_nodes_are_read_as_scontrol_does(slurm: SlurmCluster, lists: list[HostRanges]) -> None:
+    text = ",".join(map(written, lists))
+    assert slurm.admin("scontrol", "show", "hostnames", text).split() == expand_hostlist(text)
 
 
 def test_a_node_that_is_cut_off(ada: Person) -> None:

@@ -88,8 +88,12 @@ class TestOfTheHubItself:
         assert LocalCommands().run(["id", "-u"]).strip() == str(os.geteuid())
 
     def test_nothing_runs_as_root_or_as_nobody_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        with pytest.raises(SlurmError, match="must not belong to root"):
-            submit_job(LocalCommands("root"), "#!/bin/sh\n")
+        for account in ("root", ""):
+            monkeypatch.setattr(os, "geteuid", lambda: 0)
+            with pytest.raises(SlurmError, match="must not belong to root"):
+                submit_job(LocalCommands(account), "#!/bin/sh\n")
+        with pytest.raises(SlurmError, match="nothing of a person as root"):
+            LocalCommands("root").run(["true"])
         monkeypatch.setattr(os, "geteuid", lambda: 64103)
         with pytest.raises(SlurmError, match="does not run as root") as error:
             LocalCommands("daemon").run(["true"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import grp
 import os
 import pwd
 import signal
@@ -17,6 +16,7 @@ from clusters.backends.slurm.errors import SlurmError, SlurmFault, failed_call, 
 CALL_TIMEOUT_S = 30.0
 # No others: the environment of the hub holds its secrets, and sbatch gives its environment to the job.
 PASSED_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "SLURM_CONF")
+ROOT = "root"
 # All times as seconds since 1970, whatever the zone of the machine and the format that people chose there.
 TIME_FORMAT = ("SLURM_TIME_FORMAT", "%s")
 
@@ -40,7 +40,9 @@ class LocalCommands:
 
     @property
     def owner(self) -> str:
-        return self.account or pwd.getpwuid(os.geteuid()).pw_name
+        if self.account:
+            return self.account
+        return pwd.getpwuid(os.geteuid()).pw_name if os.geteuid() else ROOT
 
     def run(self, argv: Sequence[str], stdin: str = "", timeout_s: float = CALL_TIMEOUT_S) -> str:
         env = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
@@ -60,6 +62,9 @@ class LocalCommands:
                 SlurmFault.NO_ACCOUNT,
                 f"This machine has no account {self.account!r}. Make it, or map the person to another one.",
             ) from None
+        # Also by another name than root's.
+        if person.pw_uid == 0:
+            raise SlurmError(SlurmFault.NO_ACCOUNT, "TrainHub runs nothing of a person as root.")
         if person.pw_uid == os.geteuid():
             return None
         if os.geteuid() != 0:
@@ -68,8 +73,6 @@ class LocalCommands:
                 f"The hub does not run as root, so it cannot run commands as {self.account}. Use a login "
                 "node over ssh instead.",
             )
-        if person.pw_uid == 0:
-            raise SlurmError(SlurmFault.NO_ACCOUNT, "TrainHub runs nothing of a person as root.")
         return person
 
 
@@ -102,7 +105,7 @@ def _call(
             start_new_session=True,
             user=person.pw_uid if person else None,
             group=person.pw_gid if person else None,
-            extra_groups=_groups(person) if person else None,
+            extra_groups=os.getgrouplist(person.pw_name, person.pw_gid) if person else None,
         )
     except FileNotFoundError:
         raise missing_command(argv[0]) from None
@@ -129,8 +132,3 @@ def _call(
             program, process.returncode, errors.decode(errors="replace"), is_remote=bool(remote_program)
         )
     return output.decode(errors="replace")
-
-
-def _groups(person: pwd.struct_passwd) -> list[int]:
-    own = [group.gr_gid for group in grp.getgrall() if person.pw_name in group.gr_mem]
-    return sorted({person.pw_gid, *own})

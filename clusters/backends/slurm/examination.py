@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from clusters.backends.slurm.commands import SlurmCommands
+from clusters.backends.slurm.commands import ROOT, SlurmCommands
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
 from clusters.backends.slurm.nodes import Partition, SlurmNode, read_nodes, read_partition
 from clusters.backends.slurm.script import BatchJob, batch_script
@@ -138,7 +138,7 @@ def _check_gpus(settings: SlurmSettings, nodes: list[SlurmNode]) -> SlurmCheck:
 
 
 def _check_submission(settings: SlurmSettings, commands: SlurmCommands) -> SlurmCheck:
-    if commands.owner == "root":
+    if commands.owner == ROOT:
         return SlurmCheck(
             "submission",
             CheckResult.WARNING,

@@ -93,8 +93,9 @@ def read_ended_jobs(commands: SlurmCommands, job_ids: Collection[int]) -> dict[i
 
 
 def read_queue(commands: SlurmCommands, partition: str) -> list[JobStatus]:
-    """Returns all waiting and running jobs of the partition, those of others too."""
-    argv = [*_SQUEUE, "-p", partition, "--states=PENDING,CONFIGURING,RUNNING,SUSPENDED,COMPLETING"]
+    """Returns all waiting and running jobs of the partition, those of others too; each task of a job array is
+    one, and those that wait share their array's number."""
+    argv = [*_SQUEUE, "-r", "-p", partition, "--states=PENDING,CONFIGURING,RUNNING,SUSPENDED,COMPLETING"]
     return list(_parse_squeue(commands.run(argv)))
 
 

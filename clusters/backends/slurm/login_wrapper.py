@@ -29,7 +29,7 @@ ACCOUNT = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
 VALUE = re.compile(r"[A-Za-z0-9_%|][A-Za-z0-9_.,:|%+-]*")
 # What may come before a value; all of it only reads.
 OPTIONS = {
-    "squeue": re.compile(r"-h|-t|-O|-o|-j|-p|--(name|states)=[A-Za-z0-9_.,+-]+"),
+    "squeue": re.compile(r"-h|-r|-t|-O|-o|-j|-p|--(name|states)=[A-Za-z0-9_.,+-]+"),
     "sacct": re.compile(r"-n|-P|-X|-j|-o|--delimiter=\|"),
     "sinfo": re.compile(r"--version"),
     "scontrol": re.compile(r"-d|-o"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from clusters.backends.slurm.commands import SlurmCommands
+from clusters.backends.slurm.commands import ROOT, SlurmCommands
 from clusters.backends.slurm.errors import SlurmError, SlurmFault, one_line
 
 SUBMIT_TIMEOUT_S = 60.0
@@ -39,7 +39,7 @@ def cancel_jobs(commands: SlurmCommands, job_ids: Collection[int]) -> None:
 
 
 def _refuse_root(commands: SlurmCommands) -> None:
-    if commands.owner == "root":
+    if commands.owner == ROOT:
         raise SlurmError(
             SlurmFault.NO_ACCOUNT, "A job must not belong to root. Map the person to a plain account."
         )
