@@ -203,6 +203,6 @@ def _nodes(program: str, text: str) -> tuple[str, ...]:
 def _unreadable(program: str, line: str) -> SlurmError:
     return SlurmError(
         SlurmFault.UNREADABLE,
-        f"TrainHub cannot read what {program} of this Slurm writes: {line[:200]!r}. Report it with the "
-        f"version ({program} --version).",
+        f"TrainHub cannot read what {program} writes: {line[:200]!r}. If login files print it, "
+        f"let them do so in terminals only; otherwise report it with Slurm's version ({program} --version).",
     )
