@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -37,10 +38,20 @@ def minute(slurm: SlurmCluster) -> tuple[Person, int]:
 
 
 @pytest.fixture(scope="session")
+def control_folder() -> Iterator[str]:
+    # Short, because it becomes the address of a socket.
+    with tempfile.TemporaryDirectory(prefix="th-ssh-") as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
 def login(
-    slurm: SlurmCluster, minute: tuple[Person, int], tmp_path_factory: pytest.TempPathFactory
+    slurm: SlurmCluster,
+    minute: tuple[Person, int],
+    tmp_path_factory: pytest.TempPathFactory,
+    control_folder: str,
 ) -> LoginNode:
-    return LoginNode(slurm, tmp_path_factory.mktemp("login")).start()
+    return LoginNode(slurm, tmp_path_factory.mktemp("login"), control_folder).start()
 
 
 @pytest.fixture

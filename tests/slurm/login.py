@@ -20,8 +20,8 @@ PORT = 2222
 class LoginNode:
     """`key` opens the accounts of all people, and as root the wrapper for members of the group `team`."""
 
-    def __init__(self, cluster: SlurmCluster, folder: Path) -> None:
-        self.cluster, self.folder = cluster, folder
+    def __init__(self, cluster: SlurmCluster, folder: Path, control_folder: str) -> None:
+        self.cluster, self.folder, self.control_folder = cluster, folder, control_folder
         self.key, self.host_key = folder / "key", cluster.folder / "host-key"
         make_key(self.key)
         make_key(self.host_key)
@@ -72,4 +72,4 @@ class LoginNode:
 
     def wrapped(self, person: str) -> SshCommands:
         """As the hub's key gets in where the wrapper is its forced command."""
-        return replace(self.commands("root"), person=person)
+        return replace(self.commands("root", control_folder=self.control_folder), person=person)

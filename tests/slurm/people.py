@@ -49,7 +49,7 @@ class Person:
         return self.jobs[-1]
 
     def status(self, job_id: int) -> JobStatus:
-        return read_jobs(self.commands, [job_id])[job_id]
+        return read_jobs(self.commands, [job_id], has_accounting=self.cluster.layout.has_accounting)[job_id]
 
     def until(self, job_id: int, word: str, reason: str = "") -> JobStatus:
         """The status once it has this state and reason."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from clusters.backends.slurm.errors import SlurmError, SlurmFault, failed_call
-from clusters.backends.slurm.job_list import ids_for_accounting, job_ids_by_name, read_ended_jobs, read_jobs
+from clusters.backends.slurm.job_list import job_ids_by_name, read_ended_jobs, read_jobs
 from clusters.backends.slurm.nodes import parse_time_limit, read_nodes, read_partition
 from clusters.backends.slurm.reasons import explain_reason
 from clusters.backends.slurm.states import STATES, JobPhase, parse_state
@@ -43,52 +43,57 @@ class Answers:
 
 class TestJobs:
     def test_a_running_one(self) -> None:
-        (job,) = read_jobs(Answers(squeue=ROW), [7]).values()
+        (job,) = read_jobs(Answers(squeue=ROW), [7], has_accounting=False).values()
         assert (job.job_id, job.state.phase, job.nodes, job.gpus) == (7, JobPhase.RUNNING, ("n1", "n2"), 4)
         assert (job.restart_count, job.exit_code, job.signal, job.reason) == (1, None, None, "None")
         assert (job.submitted_at, job.start_at, job.end_at) == (1795969730, 1795969737, 1795973337)
 
     def test_a_reason_with_the_separator(self) -> None:
-        (job,) = read_jobs(Answers(squeue=ROW.replace("None", "a|b")), [7]).values()
+        (job,) = read_jobs(Answers(squeue=ROW.replace("None", "a|b")), [7], has_accounting=False).values()
         assert job.reason == "a|b"
 
     def test_a_state_of_a_newer_slurm(self) -> None:
         text = ROW.replace("RUNNING", "HIBERNATING")
-        (job,) = read_jobs(Answers(squeue=text), [7]).values()
+        (job,) = read_jobs(Answers(squeue=text), [7], has_accounting=False).values()
         assert (job.state.phase, job.state.word) == (JobPhase.UNKNOWN, "HIBERNATING")
         assert not job.state.is_final
 
     @pytest.mark.parametrize("text", ["7|RUNNING\n", "x" + ROW, "hello\n", ROW.replace("n[1-2]", "n[1-")])
     def test_what_cannot_be_read_is_no_empty_answer(self, text: str) -> None:
         with pytest.raises(SlurmError, match="cannot read what squeue") as error:
-            read_jobs(Answers(squeue=text), [7])
+            read_jobs(Answers(squeue=text), [7], has_accounting=False)
         assert error.value.fault is SlurmFault.UNREADABLE
 
     def test_those_that_squeue_has_forgotten(self) -> None:
         sacct = "8|CANCELLED by 1000|0:15|n1|1|2|1|ada|main|gres/gpu=1|None\n"
         sacct += "9|RUNNING|0:0|n1|1|Unknown|1|ada|main||\n"
         commands = Answers(squeue=ROW, sacct=sacct)
-        ids = ids_for_accounting([9, 8, 7], read_jobs(commands, [7, 8, 9]))
-        assert ids == [8, 9]
-        jobs = read_ended_jobs(commands, ids)
-        assert jobs.keys() == {8}
+        jobs = read_jobs(commands, [7, 8, 9], has_accounting=True)
+        assert jobs.keys() == {7, 8}
         assert (jobs[8].canceled_by, jobs[8].exit_code, jobs[8].signal, jobs[8].gpus) == (1000, 0, 15, 1)
         assert [call[0] for call in commands.calls] == ["squeue", "sacct"]
         assert commands.calls[1][-1] == "8,9"
 
+    def test_accounting_that_is_away_hides_no_others(self) -> None:
+        away = failed_call("sacct", 1, "sacct: error: DBD: Unable to connect", is_remote=False)
+        commands = Answers(squeue=ROW, sacct=away)
+        assert read_jobs(commands, [7, 8], has_accounting=True).keys() == {7}
+        with pytest.raises(SlurmError, match="slurmdbd"):
+            read_ended_jobs(commands, [8])
+
     def test_one_that_slurm_does_not_know(self) -> None:
         unknown = failed_call("squeue", 1, "slurm_load_jobs error: Invalid job id specified", is_remote=False)
-        assert read_jobs(Answers(squeue=unknown), [7]) == {}
+        assert read_jobs(Answers(squeue=unknown), [7], has_accounting=False) == {}
 
     def test_none_are_never_asked_for(self) -> None:
         commands = Answers()
-        assert read_jobs(commands, []) == read_ended_jobs(commands, []) == {}
+        assert read_jobs(commands, [], has_accounting=False) == read_ended_jobs(commands, []) == {}
         cancel_jobs(commands, [])
         assert commands.calls == []
 
     def test_many_take_few_calls(self) -> None:
         commands = Answers(squeue="")
-        read_jobs(commands, range(1, 4002))
+        read_jobs(commands, range(1, 4002), has_accounting=False)
         assert len(commands.calls) == 3
 
     @pytest.mark.parametrize("name", ["a,b", "", "-x", "a b", "a\nb"])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,13 +29,6 @@ from tests.slurm.people import PLAIN, ControllerCommands, Person
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 SETTINGS = SlurmSettings("main", "ada@login")
-
-
-@pytest.fixture
-def control_folder() -> Iterator[str]:
-    # Short, because it becomes the address of a socket.
-    with tempfile.TemporaryDirectory(prefix="th-ssh-") as folder:
-        yield folder
 
 
 class TestOverSsh:
@@ -69,7 +60,7 @@ class TestOverSsh:
         assert "SLURM_CONF" in variables
         assert "SBATCH_PARTITION" not in variables
         job_id = submit_job(login.commands(), batch_script(PLAIN))
-        status = read_jobs(login.commands("bo"), [job_id])[job_id]
+        status = read_jobs(login.commands("bo"), [job_id], has_accounting=True)[job_id]
         assert (status.user, status.partition) == ("ada", "main")
         cancel_jobs(login.commands(), [job_id])
 

@@ -28,13 +28,15 @@ class TestOnALoginNode:
     def test_a_job_belongs_to_its_person(self, login: LoginNode) -> None:
         ada, bo = login.wrapped("ada"), login.wrapped("bo")
         job_id = submit_job(ada, batch_script(replace(PLAIN, name="wrapped")))
-        read = read_jobs(bo, [job_id])
+        read = read_jobs(bo, [job_id], has_accounting=True)
         assert (read[job_id].user, job_ids_by_name(bo, "wrapped")) == ("ada", [job_id])
         assert job_id in [job.job_id for job in read_queue(bo, "main")]
         with pytest.raises(SlurmError, match="Access/permission denied"):
             cancel_jobs(bo, [job_id])
         cancel_jobs(ada, [job_id])
-        eventually(lambda: read_jobs(ada, [job_id])[job_id].state.is_final, STATE_S, "it ends")
+        eventually(
+            lambda: read_jobs(ada, [job_id], has_accounting=True)[job_id].state.is_final, STATE_S, "it ends"
+        )
 
     def test_its_settings_can_be_tested(self, login: LoginNode) -> None:
         checks = examine(SlurmSettings("main"), login.wrapped("ada"))

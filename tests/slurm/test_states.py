@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
-from clusters.backends.slurm.job_list import ids_for_accounting, read_ended_jobs, read_jobs
+from clusters.backends.slurm.job_list import read_ended_jobs, read_jobs
 from clusters.backends.slurm.reasons import explain_reason
 from clusters.backends.slurm.states import JobPhase
 from clusters.backends.slurm.submission import cancel_jobs
@@ -118,8 +118,7 @@ class TestEnds:
         expected = {own: ADA, other: 0, waiting: 0}
 
         def canceled_by() -> bool:
-            ids = ids_for_accounting(expected, read_jobs(ada.commands, expected))
-            jobs = read_ended_jobs(ada.commands, ids)
+            jobs = read_jobs(ada.commands, expected, has_accounting=True)
             return {job_id: job.canceled_by for job_id, job in jobs.items()} == expected
 
         # The end reaches accounting a moment after the controller knows it.
@@ -215,7 +214,7 @@ class TestInterruptions:
         ada.cluster.kill_controller()
         impatient = ControllerCommands(ada.cluster, "ada", ada.cluster.client_conf(MessageTimeout="1"))
         with pytest.raises(SlurmError, match="controller") as error:
-            read_jobs(impatient, [job])
+            read_jobs(impatient, [job], has_accounting=True)
         assert error.value.fault is SlurmFault.CONTROLLER_AWAY
         ada.cluster.start_controller()
         eventually(ada.cluster.is_up, STATE_S, "slurmctld is back")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from clusters.backends.slurm.commands import SlurmCommands
@@ -63,29 +63,35 @@ class JobStatus:
     canceled_by: int | None = None
 
 
-def read_jobs(commands: SlurmCommands, job_ids: Collection[int]) -> dict[int, JobStatus]:
-    """Returns the jobs among `job_ids` that Slurm's controller knows: those that ended longer ago than
-    MinJobAge are missing. Raises SlurmError, after which nothing is known about any of them."""
+def read_jobs(
+    commands: SlurmCommands, job_ids: Collection[int], *, has_accounting: bool
+) -> dict[int, JobStatus]:
+    """Returns the jobs among `job_ids` that Slurm's controller knows and, with accounting, the ended ones
+    that it has forgotten. Raises SlurmError if the controller does not answer: then nothing is known of any.
+
+    Accounting may hear of an end some seconds late or be away. A missing job is lost only if
+    `read_ended_jobs` has answered for minutes without it: a controller that crashed forgets what it accepted
+    in its last seconds."""
     jobs: dict[int, JobStatus] = {}
     for chunk in _chunks(job_ids):
         jobs |= {job.job_id: job for job in _read_squeue(commands, chunk)}
+    if has_accounting:
+        # squeue does not say who canceled a job.
+        open_ids = [
+            job_id
+            for job_id in job_ids
+            if job_id not in jobs or jobs[job_id].state.phase is JobPhase.CANCELED
+        ]
+        try:
+            jobs |= read_ended_jobs(commands, open_ids)
+        except SlurmError as error:
+            if error.fault is SlurmFault.UNREADABLE:
+                raise
     return jobs
 
 
-def ids_for_accounting(job_ids: Collection[int], jobs: Mapping[int, JobStatus]) -> list[int]:
-    """Returns the jobs of which accounting may know more than `read_jobs`: the missing ones, and the canceled
-    ones, as squeue does not say who canceled them."""
-    return [
-        job_id
-        for job_id in sorted(job_ids)
-        if job_id not in jobs or jobs[job_id].state.phase is JobPhase.CANCELED
-    ]
-
-
 def read_ended_jobs(commands: SlurmCommands, job_ids: Collection[int]) -> dict[int, JobStatus]:
-    """Returns the jobs of whose end accounting has heard, which may be some seconds after the end. A job that
-    neither this nor `read_jobs` returns for minutes is lost: a controller that crashed forgets what it
-    accepted in its last seconds. Raises SlurmError."""
+    """Returns the jobs of whose end accounting has heard. Raises SlurmError."""
     jobs: dict[int, JobStatus] = {}
     for chunk in _chunks(job_ids):
         jobs |= {job.job_id: job for job in _read_sacct(commands, chunk) if job.state.is_final}
