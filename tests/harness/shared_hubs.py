@@ -13,6 +13,7 @@ MARKS = {
     "hosts": frozenset({"hosts"}),
     "hub": frozenset({"slow", "hosts", "browser"}),
     "runs": frozenset({"slow", "hosts", "browser"}),
+    "slurm": frozenset({"slurm"}),
 }
 _fixtures: list[tuple[pytest.FixtureDef[object], pytest.FixtureRequest]] = []
 

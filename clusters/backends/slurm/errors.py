@@ -1,0 +1,129 @@
+"""What can go wrong between the hub and a Slurm, told apart by what somebody has to do about it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from trainhub_launch.errors import LaunchError
+
+MAX_QUOTED = 500
+
+
+class SlurmFault(StrEnum):
+    NO_COMMAND = "no_command"
+    NO_ACCOUNT = "no_account"
+    SSH_KEY = "ssh_key"
+    HOST_KEY = "host_key"
+    UNREACHABLE = "unreachable"
+    CONTROLLER_AWAY = "controller_away"
+    MUNGE = "munge"
+    TIMEOUT = "timeout"
+    REFUSED = "refused"
+    UNREADABLE = "unreadable"
+
+
+class SlurmError(LaunchError):
+    """A call failed. `fault` says which part; the message is a sentence with the remedy.
+
+    Only REFUSED is an answer of Slurm about the job. After any other fault nothing is known about jobs: those
+    that ran may run on."""
+
+    def __init__(self, fault: SlurmFault, message: str) -> None:
+        super().__init__(message)
+        self.fault = fault
+
+
+# The first that occurs in the standard error decides: fault, the words, and the sentence with the remedy.
+_Signs = tuple[tuple[SlurmFault, tuple[str, ...], str], ...]
+_SSH_SIGNS: _Signs = (
+    (
+        SlurmFault.HOST_KEY,
+        (
+            "Host key verification failed",
+            "REMOTE HOST IDENTIFICATION HAS CHANGED",
+            "No matching host key",
+            "no matching host key",
+        ),
+        "The login node shows another host key than the known one. If its key was changed on purpose, "
+        "enter the new one in the cluster's settings.",
+    ),
+    (
+        SlurmFault.SSH_KEY,
+        ("Permission denied", "Too many authentication failures", "Load key", "invalid format"),
+        "The login node does not accept the key. Add its public half to ~/.ssh/authorized_keys of the "
+        "account there, or enter another key.",
+    ),
+)
+_SSH_AWAY = "The login node cannot be reached. Check its name, its port and the network between."
+_SLURM_SIGNS: _Signs = (
+    (
+        SlurmFault.NO_ACCOUNT,
+        ("trainhub-login:",),
+        "The login node lets TrainHub do this for nobody, or not for this account. Add the account to the "
+        "group that trainhub-login names.",
+    ),
+    (
+        SlurmFault.MUNGE,
+        (
+            "Munge decode failed",
+            "Munge encode failed",
+            "munged",
+            "Protocol authentication error",
+            "Invalid authentication credential",
+            "authentication plugin",
+            # So the controller hangs up on somebody whose key is not its own.
+            "Zero Bytes were transmitted or received",
+        ),
+        "Slurm could not check who calls. munged must run on the machine with the commands, with the key "
+        "of the cluster, and the clocks must agree.",
+    ),
+    (
+        SlurmFault.CONTROLLER_AWAY,
+        (
+            "Unable to contact slurm controller",
+            "Socket timed out on send/recv operation",
+            "Slurm backup controller in standby mode",
+            "Could not establish a configuration source",
+            "Connection refused",
+            "No route to host",
+            "DBD: Unable to connect",
+            "Unable to connect to database",
+            "slurm_persist_conn_open",
+        ),
+        "Slurm's controller (slurmctld) or its database (slurmdbd) does not answer. Jobs go on meanwhile; "
+        "TrainHub asks again.",
+    ),
+)
+_SSH_FAILED = 255
+_NOT_EXECUTABLE, _NOT_FOUND = 126, 127
+
+
+def one_line(text: str) -> str:
+    """Returns the end of what a program wrote as one printable line."""
+    line = " ".join(text.split())[-MAX_QUOTED:]
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
+
+
+def failed_call(program: str, code: int, stderr: str, *, is_remote: bool) -> SlurmError:
+    """Returns the error for a call of `program` that exited with `code`."""
+    detail = f" ({program}: {one_line(stderr)})" if stderr.strip() else ""
+    if is_remote and code == _SSH_FAILED:
+        for fault, words, sentence in _SSH_SIGNS:
+            if any(word in stderr for word in words):
+                return SlurmError(fault, sentence + detail)
+        return SlurmError(SlurmFault.UNREACHABLE, _SSH_AWAY + detail)
+    if code in (_NOT_EXECUTABLE, _NOT_FOUND):
+        return missing_command(program, detail)
+    for fault, words, sentence in _SLURM_SIGNS:
+        if any(word in stderr for word in words):
+            return SlurmError(fault, sentence + detail)
+    answer = one_line(stderr) or f"exit code {code}"
+    return SlurmError(SlurmFault.REFUSED, f"Slurm refused: {answer}")
+
+
+def missing_command(program: str, detail: str = "") -> SlurmError:
+    return SlurmError(
+        SlurmFault.NO_COMMAND,
+        f"There is no command {program} on the machine that TrainHub runs Slurm's commands on. Install "
+        f"Slurm's client commands there, in a folder of PATH also for logins without a terminal.{detail}",
+    )

@@ -1,0 +1,159 @@
+"""`Test` of a cluster's settings: what works, and what is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from clusters.backends.slurm.commands import ROOT, SlurmCommands
+from clusters.backends.slurm.errors import SlurmError, SlurmFault
+from clusters.backends.slurm.nodes import Partition, SlurmNode, read_nodes, read_partition
+from clusters.backends.slurm.script import BatchJob, batch_script
+from clusters.backends.slurm.settings import SlurmSettings
+from clusters.backends.slurm.submission import check_submission
+
+_MIN_JOB_AGE = re.compile(r"^MinJobAge\s*=\s*([0-9]+)", re.MULTILINE)
+_ACCOUNTING_OFF = "accounting storage is disabled"
+
+
+class CheckResult(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class SlurmCheck:
+    name: str
+    result: CheckResult
+    sentence: str
+
+
+def has_accounting(commands: SlurmCommands) -> bool:
+    """Whether sacct answers here. Raises SlurmError if that cannot be told now."""
+    try:
+        commands.run(["sacct", "-n", "-X", "-P", "-j", "1", "-o", "JobIDRaw"])
+    except SlurmError as error:
+        if error.fault is SlurmFault.REFUSED and _ACCOUNTING_OFF in str(error):
+            return False
+        raise
+    return True
+
+
+def examine(settings: SlurmSettings, commands: SlurmCommands) -> list[SlurmCheck]:
+    """Returns the checks in the order in which they were done; after a failed call the rest is left out."""
+    checks: list[SlurmCheck] = []
+    try:
+        for check in _checks(settings, commands):
+            checks.append(check)
+    except SlurmError as error:
+        checks.append(SlurmCheck("connection", CheckResult.ERROR, str(error)))
+    return checks
+
+
+def _checks(settings: SlurmSettings, commands: SlurmCommands) -> Iterator[SlurmCheck]:
+    version = commands.run(["sinfo", "--version"]).strip()
+    yield SlurmCheck("version", CheckResult.OK, f"Slurm's commands answer: {version}.")
+    nodes = [node for node in read_nodes(commands) if settings.partition in node.partitions]
+    try:
+        partition = read_partition(commands, settings.partition)
+    except SlurmError as error:
+        if error.fault is not SlurmFault.REFUSED:
+            raise
+        yield SlurmCheck(
+            "partition", CheckResult.ERROR, f"Slurm has no partition {settings.partition}. See: sinfo."
+        )
+        return
+    yield _check_partition(partition, nodes)
+    yield _check_time(partition, settings)
+    yield _check_gpus(settings, nodes)
+    yield _check_submission(settings, commands)
+    if has_accounting(commands):
+        yield SlurmCheck("accounting", CheckResult.OK, "Accounting is on (sacct answers).")
+    else:
+        yield SlurmCheck(
+            "accounting",
+            CheckResult.WARNING,
+            f"Accounting is off, and Slurm remembers ended jobs for {_memory_s(commands)} s (MinJobAge): "
+            f"what happens to a job while the hub is away for longer cannot be found out.",
+        )
+    yield SlurmCheck(
+        "python",
+        CheckResult.WARNING,
+        "The oldest Python of the nodes is not known before a job has run there.",
+    )
+
+
+def _memory_s(commands: SlurmCommands) -> str:
+    setting = _MIN_JOB_AGE.search(commands.run(["scontrol", "show", "config"]))
+    return setting[1] if setting else "a few"
+
+
+def _check_partition(partition: Partition, nodes: list[SlurmNode]) -> SlurmCheck:
+    usable = sum(node.is_usable for node in nodes)
+    if not partition.is_up:
+        return SlurmCheck("partition", CheckResult.ERROR, f"The partition {partition.name} is not up.")
+    result = CheckResult.OK if usable else CheckResult.WARNING
+    return SlurmCheck(
+        "partition",
+        result,
+        f"The partition {partition.name} is up; {usable} of {len(nodes)} nodes are usable.",
+    )
+
+
+def _check_time(partition: Partition, settings: SlurmSettings) -> SlurmCheck:
+    longest = partition.max_time_s
+    if longest is None:
+        return SlurmCheck("time", CheckResult.OK, "The partition has no time limit.")
+    if settings.default_time_s > longest:
+        result, advice = CheckResult.ERROR, "the default time is longer, and such runs would wait for ever."
+    elif settings.max_time_s > longest:
+        result, advice = (
+            CheckResult.WARNING,
+            "the greatest time is longer, and such runs would wait for ever.",
+        )
+    else:
+        result, advice = CheckResult.OK, "the times of the settings are within it."
+    return SlurmCheck("time", result, f"The partition's time limit is {longest} s; {advice}")
+
+
+def _check_gpus(settings: SlurmSettings, nodes: list[SlurmNode]) -> SlurmCheck:
+    models = {model for node in nodes for model, count in node.gpus.items() if count}
+    if not models:
+        return SlurmCheck(
+            "gpus", CheckResult.WARNING, "The nodes of the partition have no GPUs in Slurm (Gres)."
+        )
+    missing = sorted(
+        gres for gres in settings.gres.values() if ":" in gres and gres.partition(":")[2] not in models
+    )
+    if missing:
+        have = ", ".join(sorted(f"gpu:{model}" if model else "gpu" for model in models))
+        return SlurmCheck(
+            "gpus", CheckResult.ERROR, f"No node has {', '.join(missing)}. The partition has: {have}."
+        )
+    count = sum(sum(node.gpus.values()) for node in nodes)
+    return SlurmCheck("gpus", CheckResult.OK, f"The partition has {count} GPUs.")
+
+
+def _check_submission(settings: SlurmSettings, commands: SlurmCommands) -> SlurmCheck:
+    if commands.owner == ROOT:
+        return SlurmCheck(
+            "submission",
+            CheckResult.WARNING,
+            "Account and QOS are checked when a person submits: jobs are theirs.",
+        )
+    job = BatchJob(
+        "trainhub-test", settings.partition, ("true",), account=settings.account, qos=settings.qos,
+        time_limit_s=settings.default_time_s,
+    )  # fmt: skip
+    try:
+        check_submission(commands, batch_script(job))
+    except SlurmError as error:
+        if error.fault is not SlurmFault.REFUSED:
+            raise
+        return SlurmCheck("submission", CheckResult.ERROR, str(error))
+    return SlurmCheck(
+        "submission", CheckResult.OK, f"Slurm takes jobs of {commands.owner} with these settings."
+    )

@@ -1,0 +1,214 @@
+"""The states of many jobs by one call of squeue, and one of sacct for those that squeue has forgotten."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from clusters.backends.slurm.commands import SlurmCommands
+from clusters.backends.slurm.errors import SlurmError, SlurmFault
+from clusters.backends.slurm.hostlist import expand_hostlist
+from clusters.backends.slurm.settings import NAME
+from clusters.backends.slurm.states import JobPhase, SlurmState, parse_state
+
+# A line of arguments has its limit, also that of a shell behind ssh.
+MAX_IDS_PER_CALL = 2000
+SEPARATOR = "|"
+# No names or comments of jobs: whoever submits can put line breaks there, and with them rows of others. The
+# reason comes last, as its text is free.
+_SQUEUE_FIELDS = (
+    "JobID",
+    "State",
+    "exit_code",
+    "RestartCnt",
+    "NodeList",
+    "StartTime",
+    "EndTime",
+    "SubmitTime",
+    "UserName",
+    "Partition",
+    "tres-alloc",
+    "Reason",
+)
+# With a suffix and without a size, squeue shortens nothing.
+_SQUEUE = ("squeue", "-h", "-t", "all", "-O", ",".join(f"{name}:{SEPARATOR}" for name in _SQUEUE_FIELDS))
+_SACCT_FIELDS = "JobIDRaw,State,ExitCode,NodeList,Start,End,Submit,User,Partition,AllocTRES,Reason"
+_SACCT = ("sacct", "-n", "-P", "-X", f"--delimiter={SEPARATOR}", "-o", _SACCT_FIELDS)
+_NO_SUCH_JOB = "Invalid job id specified"
+_GPUS = re.compile(r"(?:^|,)gres/gpu=([0-9]+)")
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """One job as Slurm reports it. Times are seconds since 1970.
+
+    `start_at` is Slurm's estimate while the job waits; `end_at` of a running job is its time limit.
+    `restart_count` is None from sacct, which does not know it. `exit_code` and `signal` are None before the
+    end. `canceled_by` is the number of the Unix account, where accounting tells it."""
+
+    job_id: int
+    state: SlurmState
+    reason: str
+    nodes: tuple[str, ...]
+    gpus: int
+    user: str
+    partition: str
+    submitted_at: int | None
+    start_at: int | None
+    end_at: int | None
+    restart_count: int | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    canceled_by: int | None = None
+
+
+def read_jobs(
+    commands: SlurmCommands, job_ids: Collection[int], *, has_accounting: bool
+) -> dict[int, JobStatus]:
+    """Returns the jobs among `job_ids` that Slurm's controller knows and, with accounting, the ended ones
+    that it has forgotten. Raises SlurmError if the controller does not answer: then nothing is known of any.
+
+    Accounting may hear of an end some seconds late or be away. A missing job is lost only if
+    `read_ended_jobs` has answered for minutes without it: a controller that crashed forgets what it accepted
+    in its last seconds."""
+    jobs: dict[int, JobStatus] = {}
+    for chunk in _chunks(job_ids):
+        jobs |= {job.job_id: job for job in _read_squeue(commands, chunk)}
+    if has_accounting:
+        # squeue does not say who canceled a job.
+        open_ids = [
+            job_id
+            for job_id in job_ids
+            if job_id not in jobs or jobs[job_id].state.phase is JobPhase.CANCELED
+        ]
+        try:
+            jobs |= read_ended_jobs(commands, open_ids)
+        except SlurmError as error:
+            if error.fault is SlurmFault.UNREADABLE:
+                raise
+    return jobs
+
+
+def read_ended_jobs(commands: SlurmCommands, job_ids: Collection[int]) -> dict[int, JobStatus]:
+    """Returns the jobs of whose end accounting has heard. Raises SlurmError."""
+    jobs: dict[int, JobStatus] = {}
+    for chunk in _chunks(job_ids):
+        jobs |= {job.job_id: job for job in _read_sacct(commands, chunk) if job.state.is_final}
+    return jobs
+
+
+def read_queue(commands: SlurmCommands, partition: str) -> list[JobStatus]:
+    """Returns all waiting and running jobs of the partition, those of others too; each task of a job array is
+    one, and those that wait share their array's number."""
+    argv = [*_SQUEUE, "-r", "-p", partition, "--states=PENDING,CONFIGURING,RUNNING,SUSPENDED,COMPLETING"]
+    return list(_parse_squeue(commands.run(argv)))
+
+
+def job_ids_by_name(commands: SlurmCommands, name: str) -> list[int]:
+    """Returns the jobs with exactly this name: what a submission without an answer has queued."""
+    if not NAME.fullmatch(name):
+        raise ValueError(f"{name!r} would be read as several names or as an option")
+    argv = ["squeue", "-h", "-t", "all", f"--name={name}", "-o", "%A"]
+    return [int(line) for line in commands.run(argv).split()]
+
+
+def _chunks(job_ids: Collection[int]) -> Iterator[Sequence[int]]:
+    """Never an empty one: `squeue -j ''` lists the jobs of everybody."""
+    ordered = sorted(job_ids)
+    for start in range(0, len(ordered), MAX_IDS_PER_CALL):
+        yield ordered[start : start + MAX_IDS_PER_CALL]
+
+
+def _read_squeue(commands: SlurmCommands, job_ids: Sequence[int]) -> Iterator[JobStatus]:
+    try:
+        text = commands.run([*_SQUEUE, "-j", ",".join(map(str, job_ids))])
+    except SlurmError as error:
+        # So it answers if it was asked for one job alone. Of several, it leaves out the unknown ones.
+        if error.fault is SlurmFault.REFUSED and _NO_SUCH_JOB in str(error):
+            return iter(())
+        raise
+    return _parse_squeue(text)
+
+
+def _parse_squeue(text: str) -> Iterator[JobStatus]:
+    for line in text.splitlines():
+        values = line.split(SEPARATOR, len(_SQUEUE_FIELDS) - 1)
+        if len(values) != len(_SQUEUE_FIELDS) or not values[0].strip().isdecimal():
+            raise _unreadable("squeue", line)
+        row = dict(zip(_SQUEUE_FIELDS, (value.strip() for value in values), strict=True))
+        state, _ = parse_state(row["State"])
+        # As wait() reports it.
+        status = _number(row["exit_code"]) or 0
+        yield JobStatus(
+            int(row["JobID"]),
+            state,
+            row["Reason"].removesuffix(SEPARATOR).strip(),
+            _nodes("squeue", row["NodeList"]),
+            _gpus(row["tres-alloc"]),
+            row["UserName"],
+            row["Partition"],
+            _number(row["SubmitTime"]),
+            _number(row["StartTime"]),
+            _number(row["EndTime"]),
+            restart_count=_number(row["RestartCnt"]),
+            exit_code=status >> 8 if state.is_final else None,
+            signal=(status & 0x7F) or None if state.is_final else None,
+        )
+
+
+def _read_sacct(commands: SlurmCommands, job_ids: Sequence[int]) -> Iterator[JobStatus]:
+    return _parse_sacct(commands.run([*_SACCT, "-j", ",".join(map(str, job_ids))]))
+
+
+def _parse_sacct(text: str) -> Iterator[JobStatus]:
+    names = _SACCT_FIELDS.split(",")
+    for line in text.splitlines():
+        values = line.split(SEPARATOR, len(names) - 1)
+        if len(values) != len(names) or not values[0].isdecimal():
+            raise _unreadable("sacct", line)
+        row = dict(zip(names, (value.strip() for value in values), strict=True))
+        state, canceled_by = parse_state(row["State"])
+        code, _, signal = row["ExitCode"].partition(":")
+        yield JobStatus(
+            int(row["JobIDRaw"]),
+            state,
+            row["Reason"],
+            _nodes("sacct", row["NodeList"]),
+            _gpus(row["AllocTRES"]),
+            row["User"],
+            row["Partition"],
+            _number(row["Submit"]),
+            _number(row["Start"]),
+            _number(row["End"]),
+            exit_code=_number(code) if state.is_final else None,
+            signal=_number(signal) or None if state.is_final else None,
+            canceled_by=canceled_by,
+        )
+
+
+def _number(text: str) -> int | None:
+    """Returns None for N/A, NONE, Unknown and whatever else stands in the place of a number."""
+    return int(text) if text.isdecimal() else None
+
+
+def _gpus(resources: str) -> int:
+    count = _GPUS.search(resources)
+    return int(count[1]) if count else 0
+
+
+def _nodes(program: str, text: str) -> tuple[str, ...]:
+    if text in ("", "(null)", "None assigned"):
+        return ()
+    try:
+        return tuple(expand_hostlist(text))
+    except ValueError as error:
+        raise _unreadable(program, str(error)) from None
+
+
+def _unreadable(program: str, line: str) -> SlurmError:
+    return SlurmError(
+        SlurmFault.UNREADABLE,
+        f"TrainHub cannot read what {program} writes: {line[:200]!r}. If login files print it, "
+        f"let them do so in terminals only; otherwise report it with Slurm's version ({program} --version).",
+    )

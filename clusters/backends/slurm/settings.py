@@ -1,0 +1,102 @@
+"""What an operator configures about a Slurm, and which values are accepted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+MAX_TIME_S = 365 * 24 * 3600
+MIN_TIME_S = 60
+# Names of Slurm, accounts and hosts as they are in practice; none can be an option or end a line.
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
+USER = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+GRES = re.compile(r"[a-z][a-z0-9_]{0,31}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})?")
+FOLDER = re.compile(r"/[A-Za-z0-9_./+-]{0,254}")
+
+
+@dataclass(frozen=True)
+class SettingsProblem:
+    """`field` is the name of the setting, `message` a sentence for the operator."""
+
+    field: str
+    message: str
+
+
+@dataclass(frozen=True)
+class CommandHost:
+    user: str
+    name: str
+    port: int = 22
+
+
+@dataclass(frozen=True)
+class SlurmSettings:
+    """`command_host`: where Slurm's commands are, `user@host[:port]` over ssh, or empty for this machine.
+
+    `gres`: GPU model -> what Slurm calls it (`gpu:a100`); the model "" is any GPU. `shared_folder`: a folder
+    that all nodes share, or empty. Empty `account` and `qos` are the person's defaults in Slurm."""
+
+    partition: str
+    command_host: str = ""
+    account: str = ""
+    qos: str = ""
+    default_time_s: int = 3600
+    max_time_s: int = 7 * 24 * 3600
+    gres: Mapping[str, str] = field(default_factory=lambda: {"": "gpu"})
+    shared_folder: str = ""
+
+    def gres_name(self, gpu_model: str = "") -> str:
+        """Returns what Slurm calls this model, or any GPU if the model has no name of its own."""
+        return self.gres.get(gpu_model) or self.gres.get("", "gpu")
+
+
+def parse_command_host(text: str) -> CommandHost | None:
+    """Returns None unless the text is `user@host` or `user@host:port`."""
+    user, separator, rest = text.partition("@")
+    name, colon, digits = rest.partition(":")
+    if not separator or not USER.fullmatch(user) or not HOST.fullmatch(name):
+        return None
+    if not colon:
+        return CommandHost(user, name)
+    if not re.fullmatch(r"[0-9]{1,5}", digits) or not 0 < int(digits) < 2**16:
+        return None
+    return CommandHost(user, name, int(digits))
+
+
+def validate(settings: SlurmSettings) -> list[SettingsProblem]:
+    """Returns what is wrong, in the order of the fields; empty if all is right."""
+    return [SettingsProblem(name, message) for name, message in _problems(settings)]
+
+
+def _problems(settings: SlurmSettings) -> Iterator[tuple[str, str]]:
+    if settings.command_host:
+        host = parse_command_host(settings.command_host)
+        if host is None:
+            yield "command_host", "Enter user@host or user@host:port, or nothing for this machine."
+        elif host.user == "root":
+            yield "command_host", "Log in as a plain account: jobs would belong to root."
+    if not NAME.fullmatch(settings.partition):
+        yield "partition", "Enter the name of a partition: letters, digits and _ . + - (see: sinfo)."
+    for name in ("account", "qos"):
+        value = getattr(settings, name)
+        if value and not NAME.fullmatch(value):
+            yield name, "Only letters, digits and _ . + - can be in it; leave it empty for the default."
+    if not MIN_TIME_S <= settings.max_time_s <= MAX_TIME_S:
+        yield "max_time_s", "Choose a greatest time between one minute and 365 days."
+    if not MIN_TIME_S <= settings.default_time_s <= settings.max_time_s:
+        yield "default_time_s", "Choose a default time between one minute and the greatest time."
+    for model, gres in settings.gres.items():
+        if not GRES.fullmatch(gres):
+            yield (
+                "gres",
+                f"{gres!r} for {model or 'any GPU'} must be like gpu or gpu:a100 (see: sinfo -o %G).",
+            )
+    if settings.shared_folder and not _is_folder(settings.shared_folder):
+        yield "shared_folder", "Enter an absolute path without spaces and without '..', or nothing."
+
+
+def _is_folder(text: str) -> bool:
+    return bool(FOLDER.fullmatch(text)) and ".." not in PurePosixPath(text).parts

@@ -1,0 +1,226 @@
+"""A real Slurm: its daemons on machines made of network namespaces, and people with accounts there."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from tests.harness import guard
+from tests.hosts.machine import Machine
+from tests.hosts.wiring import ETC, Bridge
+from tests.hub import eventually
+from tests.node.accounts import ADDED
+from tests.slurm import configuration
+from tests.slurm.configuration import Layout, slurm_conf
+
+# On a machine that is as busy as tests make it.
+STARTED_S = 60.0
+PROJECT = Path(__file__).resolve().parent.parent.parent
+MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
+# A machine's own part of the memory hierarchy, in place of the empty folder that `ip netns exec` leaves.
+MOUNT_MEMORY = """
+mount -t tmpfs none /sys/fs/cgroup
+mkdir -p /sys/fs/cgroup/all /sys/fs/cgroup/memory
+mount -t cgroup -o memory none /sys/fs/cgroup/all
+mkdir -p /sys/fs/cgroup/all/$1
+mount --bind /sys/fs/cgroup/all/$1 /sys/fs/cgroup/memory
+"""
+
+
+class SlurmCluster:
+    """`nodes` are the machines of n1, n2, …; `controller` runs slurmctld, and is where people log in."""
+
+    def __init__(self, nodes: int = 3, *, has_accounting: bool = True) -> None:
+        # Not below /tmp: each machine has its own. Accounts of people must reach the socket of munged.
+        self.folder = Path(tempfile.mkdtemp(prefix="th-slurm-", dir="/var/lib"))
+        guard.on_exit("rm", "-rf", str(self.folder))
+        self._group_removal = [
+            "find",
+            str(MEMORY_GROUPS / self.folder.name),
+            "-depth",
+            "-type",
+            "d",
+            "-delete",
+        ]
+        guard.on_exit(*self._group_removal)
+        self.folder.chmod(0o755)
+        self._bridge = Bridge(nodes + 1)
+        machines = [
+            Machine(self._bridge, number, self.folder / f"tmp{number}", [PROJECT, Path(sys.prefix)])
+            for number in self._bridge.machines
+        ]
+        self.controller = machines[-1]
+        self.nodes = {f"n{number}": machine for number, machine in enumerate(machines[:-1], 1)}
+        self.layout = Layout(
+            self.folder,
+            (self.controller.name, self.controller.address),
+            {name: (machine.name, machine.address) for name, machine in self.nodes.items()},
+            has_accounting,
+            limits_memory=MEMORY_GROUPS.is_dir(),
+        )
+
+    def start(self) -> SlurmCluster:
+        for name in ("etc", "munge", "state", "run", "log", "home"):
+            (self.folder / name).mkdir(mode=0o755)
+        configuration.write_configuration(self.layout)
+        self._bridge.build()
+        for machine in (self.controller, *self.nodes.values()):
+            self._add_people(machine)
+            self._boot(machine)
+        self._start_munged()
+        if self.layout.has_accounting:
+            self._start_database()
+        self.start_controller()
+        if self.layout.has_accounting:
+            self._add_accounts()
+        for name in self.nodes:
+            self.start_node(name)
+        eventually(self._all_idle, STARTED_S, "all nodes are idle")
+        return self
+
+    def stop(self) -> None:
+        for machine in (*self.nodes.values(), self.controller):
+            machine.stop()
+        self._bridge.remove()
+        subprocess.run(self._group_removal, check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start_controller(self) -> None:
+        self._spawn(self.controller, "slurmctld", "-D")
+
+    def start_node(self, name: str) -> None:
+        (self.folder / "spool" / name).mkdir(parents=True, exist_ok=True)
+        self._spawn(self.nodes[name], "slurmd", "-D", "-N", name)
+
+    def reboot_node(self, name: str) -> None:
+        self.nodes[name].crash()
+        self._boot(self.nodes[name])
+        self.start_node(name)
+
+    def reconfigure(self, **options: str) -> None:
+        """Change options of slurm.conf everywhere; without any, back to those of the start."""
+        configuration.write_configuration(replace(self.layout, options=options))
+        self.admin("scontrol", "reconfigure")
+
+    def admin(self, *command: str) -> str:
+        """Run a command of Slurm as root on the controller."""
+        return self.controller.run(*command, env=self.environment()).stdout
+
+    def kill_controller(self) -> None:
+        os.kill(self.controller.pid_of("slurmctld"), signal.SIGKILL)
+
+    def kill_accounting(self) -> None:
+        os.kill(self.controller.pid_of("slurmdbd"), signal.SIGKILL)
+
+    def wait_for_saved_state(self) -> None:
+        """Until slurmctld has written down all that is so now, which it does every few seconds."""
+        saved, now = self.folder / "state" / "job_state", time.time()
+        eventually(lambda: saved.exists() and saved.stat().st_mtime > now, STARTED_S, "the state is saved")
+
+    def client_conf(self, **options: str) -> Path:
+        """Another slurm.conf for commands alone, with these options changed."""
+        path = self.folder / "etc" / f"{secrets.token_hex(4)}.conf"
+        path.write_text(slurm_conf(replace(self.layout, options=options)))
+        return path
+
+    def environment(self) -> dict[str, str]:
+        return {"SLURM_CONF": str(self.layout.conf)}
+
+    def wait_for_node(self, name: str, state: str) -> None:
+        def has_state() -> bool:
+            return self.admin("sinfo", "-h", "-n", name, "-o", "%T").split()[:1] == [state]
+
+        eventually(has_state, STARTED_S, f"{name} is {state}")
+
+    def is_up(self) -> bool:
+        return "is UP" in self.controller.run("scontrol", "ping", check=False, env=self.environment()).stdout
+
+    def _all_idle(self) -> bool:
+        done = self.controller.run(
+            "sinfo", "-h", "-N", "-p", "main", "-o", "%T", check=False, env=self.environment()
+        )
+        return done.stdout.split() == ["idle"] * len(self.nodes)
+
+    def _boot(self, machine: Machine) -> None:
+        machine.boot()
+        machine.folder.chmod(0o1777)
+        if self.layout.limits_memory:
+            machine.run("sh", "-ec", MOUNT_MEMORY, "sh", self.folder.name)
+
+    def _add_people(self, machine: Machine) -> None:
+        """`ip netns exec` puts the files of /etc/netns over those of /etc, on this machine alone."""
+        for name, lines in ADDED.items():
+            path = ETC / self._bridge.namespace(machine.name) / name
+            path.write_text(Path("/etc", name).read_text() + lines)
+
+    def _spawn(self, machine: Machine, *command: str, **env: str) -> None:
+        log = self.folder / "log" / f"{machine.name}-{Path(command[0]).name}.out"
+        machine.spawn(log, *command, **self.environment(), **env)
+
+    def _start_munged(self) -> None:
+        start_munged(self.controller, self.layout.socket)
+
+    def _start_database(self) -> None:
+        socket = self.layout.database
+        (self.folder / "mariadb").mkdir(mode=0o700)
+        options = {
+            "user": "root",
+            "datadir": self.folder / "mariadb",
+            "socket": socket,
+            # Other databases of this machine may have used up what the kernel allows.
+            "innodb-use-native-aio": "OFF",
+        }
+        # Without tables of accounts it needs no installation; nobody but root reaches its socket's folder.
+        switches = ["--no-defaults", "--skip-grant-tables", "--skip-networking"]
+        arguments = [f"--{name}={value}" for name, value in options.items()]
+        self._spawn(self.controller, "mariadbd", *switches, *arguments)
+        eventually(socket.exists, STARTED_S, "the database is up")
+        self.start_accounting()
+        assert self._sacctmgr("add", "cluster", configuration.CLUSTER)
+
+    def start_accounting(self) -> None:
+        self._spawn(self.controller, "slurmdbd", "-D", MYSQL_UNIX_PORT=str(self.layout.database))
+        eventually(lambda: self._sacctmgr("show", "cluster"), STARTED_S, "slurmdbd answers")
+
+    def _add_accounts(self) -> None:
+        first, *others = ACCOUNTS
+        # slurmctld hears of no changes before it listens, and the database of no GPUs before that.
+        eventually(self.is_up, STARTED_S, "slurmctld listens")
+        eventually(lambda: self._sacctmgr(*first), STARTED_S, "slurmctld has registered its resources")
+        for command in others:
+            assert self._sacctmgr(*command), command
+
+    def _sacctmgr(self, *command: str) -> bool:
+        done = self.controller.run("sacctmgr", "-i", *command, check=False, env=self.environment())
+        return done.returncode == 0
+
+
+# Ada's and Bo's limits: with the QOS `small`, one GPU each.
+ACCOUNTS = (
+    ("add", "qos", "small", "MaxTRESPerUser=gres/gpu=1"),
+    ("add", "account", "team", "Description=team", "Organization=team"),
+    ("add", "user", "ada", "account=team", "qos=normal,small", "defaultqos=normal"),
+    ("add", "user", "bo", "account=team", "qos=normal", "defaultqos=normal"),
+)
+
+
+def start_munged(machine: Machine, socket: Path) -> None:
+    """Start a munged with a key of its own beside its socket."""
+    folder = socket.parent
+    key = folder / "munge.key"
+    key.write_bytes(secrets.token_bytes(128))
+    key.chmod(0o600)
+    machine.spawn(
+        folder / "munged.out", "munged", "-F", f"--socket={socket}", f"--key-file={key}",
+        f"--pid-file={folder}/munged.pid", f"--log-file={folder}/munged.log",
+        f"--seed-file={folder}/munged.seed",
+    )  # fmt: skip
+    eventually(socket.exists, STARTED_S, "munged is up")
