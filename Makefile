@@ -1,6 +1,6 @@
 # `make up` runs TrainHub; `make demo` shows it with simulated GPUs; `make test` runs everything that must hold.
 PY := .venv/bin/python
-.PHONY: up demo sdk-wheels test system-packages compiled-tests coverage test-quick test-cgroup2 test-nfs test-postgresql test-curated test-long lint bench fuzz lock audit sbom
+.PHONY: up demo sdk-wheels test system-packages compiled-tests coverage test-quick test-cgroup2 test-nfs test-slurm test-postgresql test-curated test-long lint bench fuzz lock audit sbom
 .DEFAULT_GOAL := up
 # Where it is set, every process of the tests would compile a thousand test files again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -41,6 +41,11 @@ test-cgroup2: .venv/ready-dev
 # NFS shares, in such a machine with a server of its own: most kernels that tests run on have neither client nor server.
 test-nfs: .venv/ready-dev
 	@.ci/virtual-machine --seconds 3600 env $(IN_MACHINE) $(or $(PYTEST),tests/node/data/shares/test_nfs.py)
+
+# A real Slurm on machines of its own, seven minutes: `make test` leaves out what waits for its timeouts and states.
+test-slurm: .venv/ready-dev
+	@.ci/system-packages
+	@TRAINHUB_TEST_LONG=1 exec $(PY) -m pytest -q -m slurm $(or $(PYTEST),tests/slurm)
 
 # All unit tests on PostgreSQL, a quarter of an hour. `make test` runs those there in which the database matters most.
 test-postgresql: .venv/ready-dev

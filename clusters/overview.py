@@ -208,7 +208,7 @@ def cluster_cards(workspace: Workspace) -> tuple[ClusterCard, ...]:
     cards = node_cards(visible_nodes(workspace).filter(revoked_at=None), workspace)
     return tuple(
         ClusterCard(cluster, tuple(card for card in cards if card.node.cluster_id == cluster.pk))
-        for cluster in clusters_of(workspace)
+        for cluster in clusters_of(workspace).select_related("slurm")
     )
 
 

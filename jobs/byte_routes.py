@@ -17,6 +17,7 @@ from jobs.node_api import join_routes, node_routes
 from jobs.order_downloads import dataset_files, package_routes
 from jobs.order_downloads.package_tickets import ADDRESS as PACKAGES
 from jobs.peers.tickets import ADDRESS as PEERS
+from jobs.placements import claim_routes
 from jobs.transfer import (
     dataset_downloads,
     dataset_uploads,
@@ -47,6 +48,7 @@ routes = [
     Route("/api/v1/node/wheel/", join_routes.wheel, methods=["GET"]),
     Route("/api/v1/node/wheel/{name:str}", join_routes.wheel, methods=["GET"]),
     Route("/api/v1/node/enrol/", join_routes.enrol, methods=["POST"]),
+    Route("/api/v1/node/allocations/", claim_routes.redeem_claim, methods=["POST"]),
     Route("/api/v1/node/claim/", node_routes.claim, methods=["POST"]),
     Route("/api/v1/node/secrets/", node_routes.secrets, methods=["POST"]),
     report,

@@ -119,6 +119,8 @@ def first_failure(parts: Sequence[NodePart], timeout_s: int | None) -> Failure |
     for part in with_report:
         # The child of each node stops its ranks at the time limit by itself, also without the hub.
         if part.fact and part.fact.stopping == StopReason.TIMEOUT:
+            if timeout_s is None:
+                return Failure(Reason.LIMIT_OUTSIDE, {}, None)
             return Failure(Reason.TIMED_OUT, {"seconds": timeout_s}, None)
     for part in with_report:
         if part.fact and part.fact.error and part.fact.error_kind != ErrorKind.UPLOAD:

@@ -66,10 +66,13 @@ class Reason(StrEnum):
     OUT_OF_MEMORY = "out_of_memory"
     CANCELED = "canceled"
     TIMED_OUT = "timed_out"
+    LIMIT_OUTSIDE = "limit_outside"
     NODE_LOST = "node_lost"
     NODE_REVOKED = "node_revoked"
     PREEMPTED = "preempted"
     PREEMPTED_BY_RUN = "preempted_by_run"
+    ENDED_OUTSIDE = "ended_outside"
+    TAKEN_OUTSIDE = "taken_outside"
     NEVER_STARTED = "never_started"
     NEVER_READY = "never_ready"
     MISMATCH = "mismatch"
@@ -105,6 +108,9 @@ SENTENCES: dict[Reason, str] = {
     Reason.OUT_OF_MEMORY: "Rank {rank} was killed for lack of memory on {node}.",
     Reason.CANCELED: "Canceled by {who}.",
     Reason.TIMED_OUT: "Stopped after its time limit of {seconds} s.",
+    Reason.LIMIT_OUTSIDE: (
+        "Stopped shortly before the time limit of its job in the cluster's queue, which the run had not set."
+    ),
     Reason.NODE_LOST: (
         "Node {node} has not reported for {seconds} s; its resources stay reserved "
         "until it confirms that the run's processes have ended."
@@ -112,6 +118,8 @@ SENTENCES: dict[Reason, str] = {
     Reason.NODE_REVOKED: "Node {node} was disconnected: its token has been revoked.",
     Reason.PREEMPTED: "The low-priority node {node} has disappeared.",
     Reason.PREEMPTED_BY_RUN: "Preempted: {who} of higher priority needed its resources.",
+    Reason.ENDED_OUTSIDE: "{detail}",
+    Reason.TAKEN_OUTSIDE: "{detail}",
     Reason.NEVER_STARTED: "Node {node} did not start the run within {seconds} s.",
     Reason.NEVER_READY: "Node {node} was not ready within {seconds} s: it {detail}.",
     Reason.MISMATCH: "The nodes of the run have different software: {detail}.",
@@ -130,3 +138,6 @@ SENTENCES: dict[Reason, str] = {
         "TrainHub itself failed; the operator finds the traceback in the server log under {detail}."
     ),
 }
+
+# The run took longer than it may.
+TIME_LIMITS = frozenset({Reason.TIMED_OUT, Reason.LIMIT_OUTSIDE})

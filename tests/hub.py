@@ -66,6 +66,8 @@ class Hub:
 
     arguments: tuple[str, ...] = ("up",)
     python = sys.executable
+    # What each of its commands is run by, such as a program that shows it other accounts.
+    prefix: tuple[str, ...] = ()
     is_new = False
     is_recorded = False
     project = PROJECT
@@ -111,7 +113,7 @@ class Hub:
             migrated.put_into(self.data_dir)
         with self.console.open("w") as console:
             self.process = subprocess.Popen(
-                [self.python, "manage.py", *self.arguments],
+                [*self.prefix, self.python, "manage.py", *self.arguments],
                 cwd=self.project,
                 env=self.env,
                 stdout=console,
@@ -160,7 +162,7 @@ class Hub:
         return self.process.wait(60)
 
     def manage(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        command = [self.python, "manage.py", *arguments]
+        command = [*self.prefix, self.python, "manage.py", *arguments]
         done = subprocess.run(
             command, cwd=self.project, env=self.env, capture_output=True, text=True, timeout=300, check=False
         )

@@ -11,7 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
-from trainhub_node import __version__, configuration, join, settings, status, systemd
+from trainhub_node import __version__, allocation, configuration, join, settings, status, systemd
 from trainhub_node.agent import Agent
 from trainhub_node.settings import SettingsError
 
@@ -42,6 +42,22 @@ def build_parser() -> argparse.ArgumentParser:
     folder_options.add_argument(
         "--dir", default="", help=f"folder of this node (default here: {configuration.default_folder()})"
     )
+    _add_join(commands, folder_options)
+    commands.add_parser("run", parents=[folder_options], help="run the agent until SIGTERM")
+    in_allocation = commands.add_parser(
+        "allocation", help="run one run on a node that Slurm has given; scripts of TrainHub call this"
+    )
+    in_allocation.add_argument("url", metavar="URL", help="the hub's address")
+    commands.add_parser(
+        "status", parents=[folder_options], help="check whether the hub accepts this node, and list problems"
+    )
+    commands.add_parser("unit", parents=[folder_options], help="print a systemd unit for `run`")
+    return parser
+
+
+def _add_join(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], folder_options: argparse.ArgumentParser
+) -> None:
     join = commands.add_parser("join", parents=[folder_options], help="become a node of a hub")
     join.add_argument("url", metavar="URL", help="the hub's address, like https://10.0.0.1:8000")
     join.add_argument(
@@ -75,12 +91,6 @@ def build_parser() -> argparse.ArgumentParser:
     join.add_argument(
         "--systemd", action="store_true", help="then print a systemd unit, and what to do with it"
     )
-    commands.add_parser("run", parents=[folder_options], help="run the agent until SIGTERM")
-    commands.add_parser(
-        "status", parents=[folder_options], help="check whether the hub accepts this node, and list problems"
-    )
-    commands.add_parser("unit", parents=[folder_options], help="print a systemd unit for `run`")
-    return parser
 
 
 def main() -> None:
@@ -95,8 +105,11 @@ def main() -> None:
 def run_command() -> int:
     """Returns 0 on success and 1 after an error, printed as a sentence. argparse exits with 2."""
     args = build_parser().parse_args()
-    folder = configuration.folder(args.dir, os.environ)
     try:
+        if args.command == "allocation":
+            _log_to_stderr()
+            return allocation.run(args.url, os.environ)
+        folder = configuration.folder(args.dir, os.environ)
         match args.command:
             case "join":
                 return _join(args, folder)
@@ -107,6 +120,8 @@ def run_command() -> int:
                 _print_note(systemd.advice(folder))
                 return 0
         return _run(folder)
+    except allocation.ClaimError as error:
+        _print_note(f"trainhub-node: {error}")
     except join.JoinError as error:
         _print_note(f"trainhub-node: {_with_flags(str(error))}. Nothing was changed here.")
     except (SettingsError, OSError) as error:
@@ -149,9 +164,7 @@ def _status(folder: Path) -> int:
 
 
 def _run(folder: Path) -> int:
-    level = os.environ.get("LOG_LEVEL", "INFO")
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    _log_to_stderr()
     agent = Agent(settings.read(configuration.environment(folder, os.environ)))
 
     def end(_number: int, _frame: object) -> None:
@@ -162,6 +175,12 @@ def _run(folder: Path) -> int:
         signal.signal(number, end)
     agent.run()
     return 0
+
+
+def _log_to_stderr() -> None:
+    level = os.environ.get("LOG_LEVEL", "INFO")
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 def _with_flags(sentence: str) -> str:

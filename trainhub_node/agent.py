@@ -77,7 +77,7 @@ class Agent:
         self._data = DataKeeper(settings, self._attempts, AGENT_WRAPPER)
         self._peers = _peer_serving(settings, self._hub)
         self._modules = ModuleCompiler(settings)
-        self._gpus = Gpus(OwnerFinder(self._attempts.all).find)
+        self._gpus = Gpus(OwnerFinder(self._attempts.all).find, settings.gpus)
         recorder = Recorder()
         self._telemetry = TelemetryQueue(recorder, self._gpus.events, self._gpus.confirm)
         reads = RankReads(OwnerFinder(self._attempts.all).ranks)
@@ -148,6 +148,10 @@ class Agent:
             self._close_all()
         finally:
             self._closed.set()
+
+    def attempts(self) -> list[RunDir]:
+        """Returns those that the hub has not settled."""
+        return self._attempts.all()
 
     def _close_all(self) -> None:
         self._listener.stop()

@@ -40,7 +40,8 @@ class NodeSettings:
     addresses at which a cloud tells this machine its credentials. `engine`: the container engine, "" = podman
     or else docker, "off" = none. `image_days`: after which unused images are removed.
     `data_cache_bytes`: the size of the cache of data, 0 = a share of its disk. `peer_port`, `nfs_servers`:
-    see there.
+    see there. `gpus`: the indexes or UUIDs of the GPUs that it may use, None = all.
+    `has_outer_limits`: whoever has started the agent holds it, with its runs, to their memory and CPU cores.
 
     The rest is found by a trial: `has_namespaces`: whether runs can have namespaces of their own here, and
     `separation_trouble` why not; `cgroup`: where the control groups of runs are; `network`: the table that
@@ -72,6 +73,8 @@ class NodeSettings:
     data_cache_bytes: int = 0
     peer_port: int | None = 0
     nfs_servers: tuple[str, ...] = ()
+    gpus: frozenset[str] | None = None
+    has_outer_limits: bool = False
     has_namespaces: bool = False
     separation_trouble: str = ""
     cgroup: CgroupPlace | None = None
@@ -148,7 +151,15 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
         data_cache_bytes=_positive(env, "TRAINHUB_NODE_DATA_CACHE_BYTES", NodeSettings.data_cache_bytes),
         peer_port=port,
         nfs_servers=servers,
+        gpus=_gpus(env),
+        has_outer_limits=_choice(env, "TRAINHUB_NODE_LIMITS", "own", "outer") == "outer",
     )
+
+
+def _gpus(env: Mapping[str, str]) -> frozenset[str] | None:
+    """Returns the indexes or UUIDs of the GPUs that the agent may use, None without the variable."""
+    value = env.get("TRAINHUB_NODE_GPUS")
+    return None if value is None else frozenset(filter(None, (part.strip() for part in value.split(","))))
 
 
 def _url(env: Mapping[str, str]) -> str:

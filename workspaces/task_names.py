@@ -31,6 +31,7 @@ class TaskName(StrEnum):
     MEASURE_DISK = "jobs.tasks.measure_disk"
     LAUNCH_RUN = "jobs.tasks.launch_run"
     REAP = "jobs.tasks.reap"
+    TEND_BACKENDS = "jobs.tasks.tend_backends"
     WATCH = "jobs.tasks.watch"
     FILL_VERSIONS = "registry.tasks.fill_versions"
     SCAN_MISSED = "registry.tasks.scan_missed"

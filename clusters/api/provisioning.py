@@ -27,6 +27,7 @@ from clusters.overview import cluster_card, node_cards
 from clusters.provisioning import cluster_admin, node_admin
 from clusters.provisioning.cluster_admin import ClusterExists, ClusterInUse
 from clusters.provisioning.node_admin import NodeBusy
+from clusters.slurm_partitions.partition_settings import PartitionRefused
 from clusters.visibility import clusters_of
 from workspaces.access import Principal, may_operate, must_operate
 from workspaces.api.permissions import AtLeast, PrincipalRequest
@@ -35,13 +36,16 @@ from workspaces.models import User
 from workspaces.states import Role
 
 
-class _ClusterAdminView(APIView):
+class ClusterAdminView(APIView):
     asks_for_password = True
     permission_classes = [AtLeast(Role.VIEWER)]
 
     def handle_exception(self, exc: Exception) -> HttpResponseBase:  # type: ignore[override]
         if isinstance(exc, ClusterExists | ClusterInUse | NodeBusy):
             exc = ApiProblem(409, str(exc))
+        if isinstance(exc, PartitionRefused):
+            errors = [(item.field, item.message) for item in exc.problems]
+            exc = ApiProblem(400, "; ".join(f"{field}: {message}" for field, message in errors), errors)
         return super().handle_exception(exc)
 
     def principal(self, request: Request) -> Principal:
@@ -68,7 +72,7 @@ class _ClusterAdminView(APIView):
         return Response(ClusterDetailSerializer(card).data, status=status)
 
 
-class Clusters(_ClusterAdminView, ClusterList):
+class Clusters(ClusterAdminView, ClusterList):
     @extend_schema(request=NewClusterSerializer, responses={201: ClusterDetailSerializer})
     def post(self, request: Request) -> Response:
         """Create a cluster. If one with this name exists, the status is 409 and nothing is changed. For
@@ -80,7 +84,7 @@ class Clusters(_ClusterAdminView, ClusterList):
         return self.respond(request, cluster_admin.create(values.pop("name"), values, who), 201)
 
 
-class ClusterDetail(_ClusterAdminView):
+class ClusterDetail(ClusterAdminView):
     @extend_schema(responses=ClusterDetailSerializer)
     def get(self, request: Request, name: str) -> Response:
         """One cluster by its name, with its settings, machines and events."""
@@ -104,7 +108,7 @@ class ClusterDetail(_ClusterAdminView):
         return Response(status=204)
 
 
-class ClusterDrain(_ClusterAdminView):
+class ClusterDrain(ClusterAdminView):
     @extend_schema(request=None, responses=ClusterDetailSerializer)
     def post(self, request: Request, name: str) -> Response:
         """Drain the cluster: it takes no new runs, and current runs continue. Idempotent. For operators."""
@@ -113,7 +117,7 @@ class ClusterDrain(_ClusterAdminView):
         return self.respond(request, cluster)
 
 
-class ClusterResume(_ClusterAdminView):
+class ClusterResume(ClusterAdminView):
     @extend_schema(request=None, responses=ClusterDetailSerializer)
     def post(self, request: Request, name: str) -> Response:
         """Let it take runs again. For operators."""
@@ -122,7 +126,7 @@ class ClusterResume(_ClusterAdminView):
         return self.respond(request, cluster)
 
 
-class _NodeView(_ClusterAdminView):
+class _NodeView(ClusterAdminView):
     def do(self, request: Request, name: str, verb: Callable[[Node, User], None]) -> Response:
         who = self.operator(request)
         node = Node.objects.select_related("cluster").filter(name=name).first()

@@ -3,17 +3,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from clusters.api.serializers import ClusterSerializer
-from clusters.models import Cluster, ClusterEvent, ProvidedMachine
+from clusters.api.slurm_serializers import PartitionSerializer, SlurmStatusSerializer
+from clusters.kinds import SLURM
+from clusters.models import Cluster, ClusterEvent, ProvidedMachine, SlurmPartition
 from clusters.overview import ClusterCard
 from clusters.provisioning import cluster_admin, cluster_journal, machines
+from clusters.slurm_partitions.partition_settings import settings_values
 
 
 class SettingsSerializer(serializers.Serializer[Mapping[str, object]]):
     """The settings of a cluster; see docs/clusters.md."""
 
+    kind = serializers.CharField(
+        max_length=16,
+        required=False,
+        help_text="agent: its nodes run TrainHub's agent, the default; slurm: it is a partition of a Slurm. "
+        "It cannot be changed.",
+    )
+    slurm = PartitionSerializer(
+        required=False, allow_null=True, help_text="The partition, for the kind slurm; null otherwise."
+    )
     description = serializers.CharField(max_length=200, allow_blank=True, required=False)
     workspaces = serializers.ListField(
         child=serializers.SlugField(),
@@ -80,6 +93,8 @@ class ClusterDetailSerializer(ClusterSerializer):
     """A cluster with its settings, the machines of its provider, and its journal, the latest event first."""
 
     settings = serializers.SerializerMethodField()
+    slurm = serializers.SerializerMethodField(help_text="The partition of a Slurm that it is, or null.")
+    slurm_status = serializers.SerializerMethodField(help_text="What is known about that Slurm, or null.")
     drained_at = serializers.DateTimeField(source="cluster.drained_at", allow_null=True)
     machines = serializers.SerializerMethodField()
     events = serializers.SerializerMethodField()
@@ -91,11 +106,25 @@ class ClusterDetailSerializer(ClusterSerializer):
         slugs = list(cluster.workspaces.order_by("slug").values_list("slug", flat=True))
         return {**{name: getattr(cluster, name) for name in cluster_admin.SETTINGS}, "workspaces": slugs}
 
+    @extend_schema_field(PartitionSerializer(allow_null=True))
+    def get_slurm(self, card: ClusterCard) -> dict[str, Any] | None:
+        row = _partition(card.cluster)
+        return None if row is None else dict(PartitionSerializer(settings_values(row)).data)
+
+    @extend_schema_field(SlurmStatusSerializer(allow_null=True))
+    def get_slurm_status(self, card: ClusterCard) -> dict[str, Any] | None:
+        row = _partition(card.cluster)
+        return None if row is None else dict(SlurmStatusSerializer(row).data)
+
     def get_machines(self, card: ClusterCard) -> list[dict[str, Any]]:
         return list(MachineSerializer(machines.active(card.cluster), many=True).data)
 
     def get_events(self, card: ClusterCard) -> list[dict[str, Any]]:
         return list(ClusterEventSerializer(cluster_journal.recent(card.cluster), many=True).data)
+
+
+def _partition(cluster: Cluster) -> SlurmPartition | None:
+    return SlurmPartition.objects.filter(cluster=cluster).first() if cluster.kind == SLURM else None
 
 
 class SwitchSerializer(serializers.Serializer[Mapping[str, bool]]):

@@ -9,6 +9,7 @@ from clusters.api import (
     fair_share,
     node_windows,
     provisioning,
+    slurm,
     telemetry,
     views,
 )
@@ -22,6 +23,8 @@ urlpatterns = [
     path("clusters/<slug:name>/", provisioning.ClusterDetail.as_view()),
     path("clusters/<slug:name>/drain/", provisioning.ClusterDrain.as_view()),
     path("clusters/<slug:name>/resume/", provisioning.ClusterResume.as_view()),
+    path("clusters/<slug:name>/test/", slurm.ClusterTest.as_view()),
+    path("clusters/<slug:name>/unix-accounts/", slurm.ClusterUnixAccounts.as_view()),
     path("clusters/<slug:name>/shares/", fair_share.ClusterShares.as_view()),
     path("clusters/<slug:name>/windows/", node_windows.ClusterWindows.as_view()),
     path("clusters/<slug:name>/windows/<int:pk>/", node_windows.ClusterWindow.as_view()),

@@ -56,6 +56,10 @@ def invite(
     """Creates a join token and returns it with its text, which is not stored. `name` empty: the host name of
     the machine. `monitor_only`: the node takes no runs. `actor`: name for the audit log if `by` is None."""
     check_name("cluster", cluster)
+    if Cluster.objects.filter(name=cluster).exclude(slurm=None).exists():
+        raise EnrolmentError(
+            "cluster", f"{cluster} is a partition of a Slurm, which has the nodes; choose another cluster"
+        )
     if name:
         check_name("name", name)
     text = new_token(PREFIX)
@@ -123,14 +127,17 @@ def ca_fingerprint() -> str:
 
 
 def cluster_names() -> list[str]:
-    return list(Cluster.objects.filter(deleted_at=None).order_by("name").values_list("name", flat=True))
+    """Returns the clusters that machines can join."""
+    clusters = Cluster.objects.filter(deleted_at=None, slurm=None)
+    return list(clusters.order_by("name").values_list("name", flat=True))
 
 
 def default_cluster_name() -> str:
     """Returns the cluster to which the next machine most probably belongs: the only one, else the one that a
     machine joined last, else the first by name; `local` if there is none yet, as `make up` names it."""
     names = cluster_names()
-    latest = Node.objects.filter(cluster__deleted_at=None, revoked_at=None).select_related("cluster").last()
+    present = Node.objects.filter(cluster__deleted_at=None, cluster__slurm=None, revoked_at=None)
+    latest = present.select_related("cluster").last()
     if len(names) > 1 and latest is not None:
         return latest.cluster.name
     return names[0] if names else FIRST_CLUSTER

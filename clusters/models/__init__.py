@@ -8,12 +8,15 @@ from clusters.models.leases import Hearing, Lease
 from clusters.models.machines import ClusterEvent, ProvidedMachine
 from clusters.models.nodes import Cluster, Gpu, JoinToken, Node, NodeEvent
 from clusters.models.quotas import DiskUse, Quota
+from clusters.models.slurm import AllocatedNode, Allocation, SlurmPartition, UnixAccount
 from clusters.models.telemetry import StoredSeries, TelemetryChunk, TelemetrySlice
 from clusters.models.windows import NodeReservation
 
 __all__ = [
     "Alert",
     "AlertThreshold",
+    "AllocatedNode",
+    "Allocation",
     "Baseline",
     "Cluster",
     "ClusterEvent",
@@ -29,8 +32,10 @@ __all__ = [
     "NodeReservation",
     "ProvidedMachine",
     "Quota",
+    "SlurmPartition",
     "StoredSeries",
     "TelemetryChunk",
     "TelemetrySlice",
+    "UnixAccount",
     "UseAccount",
 ]

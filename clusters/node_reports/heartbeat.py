@@ -13,10 +13,12 @@ from clusters.models import Node
 from clusters.node_reports import gpu_sync, heartbeat_writer, inventory, node_events
 from clusters.node_reports.hub_uptime import ListeningWindow, cached_window, listening_window
 from clusters.states import NodeStatus
+from clusters.task_messages import send_task_soon
 from live.publish import publish_on_commit
 from live.topics import node_topic
 from trainhub_launch.machine import Heartbeat
 from workspaces import background_loop
+from workspaces.task_names import TaskName
 
 MIN_WRITE_INTERVAL = timedelta(seconds=1)
 MAX_AGENT_ID_LENGTH = 32
@@ -55,6 +57,9 @@ def apply(
         changed["last_report_at"] = at
         Node.objects.filter(pk=node.pk).update(**changed)
         publish_on_commit(node_topic(node.pk), {"type": "node.changed", "node": node.name})
+        if "agent_id" in changed:
+            # A run may wait for just this node.
+            send_task_soon(TaskName.LAUNCH_QUEUED)
     # Only after the transaction: if it fails, the caller's object still equals the row, and the agent's next
     # report makes the same changes.
     for name, value in changed.items():

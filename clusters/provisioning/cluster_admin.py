@@ -9,9 +9,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from clusters.enrolment.node_tokens import EnrolmentError, check_name
-from clusters.models import Cluster
+from clusters.kinds import AGENT, BACKENDS, SLURM
+from clusters.models import Allocation, Cluster, SlurmPartition, UnixAccount
 from clusters.provisioning import cluster_journal, machines, providers
 from clusters.provisioning.providers import ProviderError
+from clusters.slurm_partitions import partition_settings
 from trainhub_launch.errors import LaunchError, SpecError
 from trainhub_launch.scheduler.capacity import counted, words
 from workspaces import audit
@@ -30,6 +32,9 @@ SETTINGS = (
     "avoid_unhealthy_gpus",
 )
 DEFAULTS = {name: getattr(Cluster(), name) for name in SETTINGS}
+# Where Slurm chooses nodes and GPUs, nobody else does.
+SLURM_DEFAULTS = {**DEFAULTS, "avoid_unhealthy_gpus": False}
+SLURM_SETTINGS = ("description",)
 # Words that page addresses use in the place of a cluster's name.
 RESERVED = ("add", "add-cluster", "invitations")
 MAX_NODES, MAX_GPUS, MAX_SLOTS, MAX_IDLE_S = 1000, 64, 100_000, 30 * 86400
@@ -44,13 +49,19 @@ class ClusterInUse(LaunchError):
 
 
 def create(name: str, values: Mapping[str, Any], who: User) -> Cluster:
-    """Creates a cluster. Raises ClusterExists, or EnrolmentError that names the wrong field.
+    """Creates a cluster. Raises ClusterExists, or SpecError that names the wrong field.
 
-    `values`: settings by name, and `workspaces` as slugs, none = all. Missing settings get their defaults."""
+    `values`: settings by name, `workspaces` as slugs, none = all, and `kind`, with `slurm` for the settings
+    of a partition. Missing settings get their defaults."""
     check_name("name", name)
     if name in RESERVED:
         raise EnrolmentError("name", f"{name!r} is the name of a page; choose another name")
-    checked = {**DEFAULTS, **_checked({**DEFAULTS, **values})}
+    kind = _checked_kind(values)
+    defaults = SLURM_DEFAULTS if kind == SLURM else DEFAULTS
+    if kind == SLURM:
+        _refuse_node_settings(values, defaults)
+    checked = {**_checked({**defaults, **values}), "kind": kind}
+    slurm = partition_settings.check_settings(values.get("slurm", {})) if kind == SLURM else None
     with transaction.atomic():
         cluster, is_new = Cluster.objects.select_for_update().get_or_create(name=name, defaults=checked)
         if not is_new and cluster.deleted_at is None:
@@ -58,7 +69,10 @@ def create(name: str, values: Mapping[str, Any], who: User) -> Cluster:
         if not is_new:
             # A deleted cluster with a history is reused.
             Cluster.objects.filter(pk=cluster.pk).update(**checked, drained_at=None, deleted_at=None)
+            SlurmPartition.objects.filter(cluster=cluster).delete()
             cluster.refresh_from_db()
+        if slurm is not None:
+            partition_settings.store(cluster, slurm)
         cluster.workspaces.set(_workspaces(values.get("workspaces", ())))
         cluster_journal.record_event(cluster, "made", f"Created by {who}.", who.get_username())
         audit.record(who, "cluster.made", name)
@@ -66,9 +80,11 @@ def create(name: str, values: Mapping[str, Any], who: User) -> Cluster:
 
 
 def change(cluster: Cluster, values: Mapping[str, Any], who: User) -> tuple[str, ...]:
-    """Changes the given settings and returns the names of those that changed. Raises EnrolmentError that
-    names the wrong field."""
+    """Changes the given settings and returns the names of those that changed. Raises SpecError that names the
+    wrong field."""
+    _checked_kind(values, cluster.kind)
     current = {name: getattr(cluster, name) for name in SETTINGS}
+    slurm = _slurm_changes(cluster, values, current)
     checked = _checked({**current, **values}, current_provider=cluster.provider)
     changed = {name: value for name, value in checked.items() if value != current[name]}
     if "provider" in changed and machines.active(cluster):
@@ -79,6 +95,9 @@ def change(cluster: Cluster, values: Mapping[str, Any], who: User) -> tuple[str,
         # Placement locks the same row: no run is placed by the old settings after this.
         Cluster.objects.select_for_update().get(pk=cluster.pk)
         Cluster.objects.filter(pk=cluster.pk).update(**changed)
+        if slurm:
+            SlurmPartition.objects.filter(cluster=cluster).update(**slurm)
+            changed |= {f"slurm.{name}": value for name, value in slurm.items()}
         changes = [f"{name} is {_value_text(value)}" for name, value in changed.items()]
         if "workspaces" in values:
             workspaces, previous = _workspaces(values["workspaces"]), set(cluster.workspaces.all())
@@ -122,6 +141,11 @@ def resume(cluster: Cluster, who: User) -> None:
 def delete(cluster: Cluster, who: User) -> None:
     """Deletes an empty cluster; the history of runs on its nodes stays. Raises ClusterInUse."""
     current = Cluster.objects.select_for_update().get(pk=cluster.pk)
+    jobs = Allocation.objects.filter(cluster=current, over_at=None).count()
+    if jobs:
+        raise ClusterInUse(
+            f"{current.name} still has {counted(jobs, 'run')} in Slurm's queue; cancel or await them first."
+        )
     nodes = list(current.nodes.filter(revoked_at=None).order_by("name").values_list("name", flat=True))
     if nodes:
         names = f"{', '.join(nodes[:6])} and {len(nodes) - 6} more" if len(nodes) > 6 else words(nodes)
@@ -134,6 +158,8 @@ def delete(cluster: Cluster, who: User) -> None:
             f"{current.name} still has {counted(len(active_machines), 'machine')} that its provider is "
             "creating or releasing."
         )
+    # A later cluster of this name decides anew whose jobs are under which account.
+    UnixAccount.objects.filter(cluster=current).delete()
     audit.record(who, "cluster.deleted", current.name)
     # Journals and leases refer to nodes, so a cluster that ever had a node is hidden and not deleted.
     if not current.nodes.exists():
@@ -173,6 +199,40 @@ def _checked(values: Mapping[str, Any], current_provider: str | None = None) -> 
         except ProviderError as error:
             raise EnrolmentError("provider", str(error)) from None
     return settings
+
+
+def _checked_kind(values: Mapping[str, Any], current: str = "") -> str:
+    """Returns the kind of a cluster with these values. `current`: that of a present cluster, which stays."""
+    kind = str(values.get("kind") or current or AGENT)
+    if kind not in BACKENDS:
+        raise SpecError(
+            "kind", f"{kind!r} is no kind of cluster; choose {words(sorted(BACKENDS, reverse=True))}"
+        )
+    if current and kind != current:
+        raise SpecError("kind", f"cannot be changed, it is {current}; create another cluster")
+    if "slurm" in values and values["slurm"] is not None and kind != SLURM:
+        raise SpecError("slurm", 'is for a Slurm partition; create the cluster with "kind": "slurm"')
+    return kind
+
+
+def _refuse_node_settings(values: Mapping[str, Any], current: Mapping[str, Any]) -> None:
+    """Raises EnrolmentError if `values` change what only a cluster of nodes with agents has."""
+    for name in SETTINGS:
+        if name not in SLURM_SETTINGS and values.get(name, current[name]) != current[name]:
+            raise EnrolmentError(
+                name,
+                "is for clusters whose nodes run TrainHub's agent; here Slurm has the nodes, so leave it out",
+            )
+
+
+def _slurm_changes(cluster: Cluster, values: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings of the partition that change; none for another kind of cluster."""
+    if cluster.kind != SLURM:
+        return {}
+    _refuse_node_settings(values, current)
+    row = SlurmPartition.objects.get(cluster=cluster)
+    checked = partition_settings.check_settings(values.get("slurm") or {}, row)
+    return partition_settings.changed_fields(checked, row)
 
 
 def _workspaces(slugs: Iterable[str]) -> list[Workspace]:

@@ -5,6 +5,7 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
+from clusters.kinds import AGENT, SLURM
 from clusters.models import Cluster
 from clusters.provisioning import cluster_admin, providers
 from workspaces.models import Workspace
@@ -12,8 +13,11 @@ from workspaces.models import Workspace
 PLAIN_TEXT = {"autocomplete": "off", "spellcheck": "false"}
 
 
-class ClusterForm(forms.Form):
-    """The settings of a cluster."""
+KINDS = ((AGENT, "Nodes with TrainHub’s agent"), (SLURM, "A partition of a Slurm"))
+
+
+class CommonForm(forms.Form):
+    """The settings that a cluster of any kind has."""
 
     description = forms.CharField(
         max_length=200, required=False, help_text="A short description of these machines."
@@ -27,6 +31,23 @@ class ClusterForm(forms.Form):
             "The workspaces that may use the cluster. If none is selected, all workspaces may use it."
         ),
     )
+
+    def __init__(self, data: QueryDict | None = None, *, cluster: Cluster | None = None) -> None:
+        current = dict(cluster_admin.DEFAULTS)
+        if cluster is not None:
+            current = {name: getattr(cluster, name) for name in cluster_admin.SETTINGS}
+            current["workspaces"] = cluster.workspaces.all()
+        super().__init__(data, initial=current, label_suffix="")
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Returns the values for `cluster_admin.create` and `cluster_admin.change`."""
+        return {**self.cleaned_data, "workspaces": [item.slug for item in self.cleaned_data["workspaces"]]}
+
+
+class ClusterForm(CommonForm):
+    """The settings of a cluster whose nodes run the agent."""
+
     provider = forms.ChoiceField(
         required=False,
         help_text=(
@@ -88,24 +109,17 @@ class ClusterForm(forms.Form):
     )
 
     def __init__(self, data: QueryDict | None = None, *, cluster: Cluster | None = None) -> None:
-        current = dict(cluster_admin.DEFAULTS)
-        if cluster is not None:
-            current = {name: getattr(cluster, name) for name in cluster_admin.SETTINGS}
-            current["workspaces"] = cluster.workspaces.all()
-        super().__init__(data, initial=current, label_suffix="")
+        super().__init__(data, cluster=cluster)
         # The present provider stays a choice if its folder is missing, as no other setting could be saved
         # otherwise.
         choices = {*providers.names(), *([cluster.provider] if cluster and cluster.provider else [])}
         options = [("", "none"), *((name, name) for name in sorted(choices))]
         self.fields["provider"].choices = options  # type: ignore[attr-defined]
 
-    @property
-    def values(self) -> dict[str, Any]:
-        """Returns the values for `cluster_admin.create` and `cluster_admin.change`."""
-        return {**self.cleaned_data, "workspaces": [item.slug for item in self.cleaned_data["workspaces"]]}
-
 
 class NewClusterForm(ClusterForm):
+    # The fields of the other kind are hidden, and a browser would wait for them.
+    use_required_attribute = False
     name = forms.CharField(
         max_length=50,
         help_text=(
@@ -113,4 +127,27 @@ class NewClusterForm(ClusterForm):
         ),
         widget=forms.TextInput(attrs=PLAIN_TEXT),
     )
-    field_order = ("name",)
+    kind = forms.ChoiceField(
+        choices=KINDS, required=False, initial=AGENT, widget=forms.RadioSelect, label="Machines"
+    )
+    field_order = ("name", "kind")
+
+    def __init__(self, data: QueryDict | None = None) -> None:
+        self.is_slurm = data is not None and data.get("kind") == SLURM
+        super().__init__(_without_node_settings(data) if data and self.is_slurm else data)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        fields = super().values
+        if not self.is_slurm:
+            return fields
+        return {name: fields[name] for name in ("name", "kind", "description", "workspaces")}
+
+
+def _without_node_settings(data: QueryDict) -> QueryDict:
+    """Returns the values with the defaults in the fields that are hidden for this kind."""
+    values = data.copy()
+    for name in cluster_admin.SETTINGS:
+        if name not in cluster_admin.SLURM_SETTINGS:
+            values[name] = str(cluster_admin.DEFAULTS[name])
+    return values

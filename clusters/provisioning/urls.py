@@ -2,11 +2,20 @@ from __future__ import annotations
 
 from django.urls import path
 
-from clusters.provisioning import views
+from clusters.provisioning import partition_views, views
 
 urlpatterns = [
     path("clusters/add-cluster/", views.add_cluster, name="add-cluster"),
     path("clusters/<slug:name>/edit/", views.edit_cluster, name="cluster-edit"),
+    path("clusters/<slug:name>/test/", partition_views.test_partition, name="cluster-test"),
+    path(
+        "clusters/<slug:name>/unix-accounts/", partition_views.set_unix_account, name="cluster-unix-accounts"
+    ),
+    path(
+        "clusters/<slug:name>/unix-accounts/remove/",
+        partition_views.remove_unix_account,
+        name="cluster-unix-account-remove",
+    ),
     path("clusters/<slug:name>/life/", views.cluster_life, name="cluster-life"),
     *(
         path(f"clusters/<slug:name>/{verb}/", views.cluster_do, {"verb": verb}, name=f"cluster-{verb}")

@@ -10,11 +10,14 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from clusters.kinds import SLURM
 from clusters.models import Cluster, Node
 from clusters.provisioning import cluster_admin, node_admin
 from clusters.provisioning.cluster_admin import ClusterExists, ClusterInUse
 from clusters.provisioning.forms import ClusterForm, NewClusterForm
 from clusters.provisioning.node_admin import NodeBusy
+from clusters.provisioning.partition_views import add_errors, edit_partition
+from clusters.slurm_partitions.forms import PartitionForm
 from clusters.visibility import clusters_of
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, may_operate, must_operate, needs
@@ -29,18 +32,21 @@ from workspaces.states import Role
 def add_cluster(request: WorkspaceRequest) -> HttpResponse:
     must_operate(request.user)
     form = NewClusterForm(request.POST or None)
-    if form.is_valid():
-        values = form.values
+    partition = PartitionForm(request.POST if form.is_slurm else None)
+    # Both are checked, so that all errors show at once.
+    if form.is_valid() & (partition.is_valid() or not form.is_slurm):
+        values = {**form.values, **({"slurm": partition.values} if form.is_slurm else {})}
         try:
             cluster = cluster_admin.create(values.pop("name"), values, request.user)
         except ClusterExists as error:
             form.add_error("name", str(error))
         except SpecError as error:
-            form.add_error(error.field, error.message)
+            add_errors(form, partition, error)
         else:
             messages.success(request, f"The cluster {cluster.name} was created.")
             return redirect("cluster-edit", cluster.name)
-    return render(request, "clusters/add_cluster.html", {"form": form}, status=400 if form.is_bound else 200)
+    context = {"form": form, "partition": partition}
+    return render(request, "clusters/add_cluster.html", context, status=400 if form.is_bound else 200)
 
 
 @needs(Role.VIEWER)
@@ -49,6 +55,8 @@ def edit_cluster(request: WorkspaceRequest, name: str) -> HttpResponse:
     """Shows and changes the settings of a cluster, with its machines and its journal."""
     must_operate(request.user)
     cluster = _cluster(name)
+    if cluster.kind == SLURM:
+        return edit_partition(request, cluster)
     form = ClusterForm(request.POST or None, cluster=cluster)
     if form.is_valid():
         try:

@@ -21,8 +21,11 @@ FINAL_REASONS = frozenset(
         Reason.DOES_NOT_FIT,
         Reason.MISMATCH,
         Reason.TIMED_OUT,
+        Reason.LIMIT_OUTSIDE,
     }
 )
+# Nodes that were taken from the run, through no fault of its own.
+LOSSES = (Reason.PREEMPTED, Reason.TAKEN_OUTSIDE)
 # How often a run may be queued again after the loss of a low-priority node without using up a retry.
 MAX_PREEMPTIONS = 10
 
@@ -51,10 +54,10 @@ def end_attempt(
         if reason.final_state is RunState.FAILED and reason is not Reason.PREEMPTED_BY_RUN:
             causes.store_soon(run_id, attempt)
         restarts = RunEvent.objects.filter(run=run, to_state=RunState.QUEUED)
-        losses = restarts.filter(reason=Reason.PREEMPTED).count()
+        losses = restarts.filter(reason__in=LOSSES).count()
         preemptions = losses + restarts.filter(reason=Reason.PREEMPTED_BY_RUN).count()
         # A run that lets others pass may do so without end; a node that vanishes may never come back.
-        if reason is Reason.PREEMPTED_BY_RUN or (reason is Reason.PREEMPTED and losses < MAX_PREEMPTIONS):
+        if reason is Reason.PREEMPTED_BY_RUN or (reason in LOSSES and losses < MAX_PREEMPTIONS):
             message = (
                 f"Attempt {attempt} ended: {reason.sentence(**facts)} Queued again without using up a retry."
             )

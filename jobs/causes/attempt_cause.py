@@ -22,7 +22,7 @@ from jobs.causes.silence import first_to_fall_silent, was_silent
 from jobs.logs.log_timestamps import LogTimeline
 from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.redaction import mask
-from jobs.states import MemberState, Reason, RunState
+from jobs.states import TIME_LIMITS, MemberState, RunState
 from jobs.tokens import attempt_token
 
 # Number of ranks whose logs are read: those that failed first, then the others.
@@ -41,7 +41,7 @@ def find_cause(run_id: str, attempt: int) -> Cause | None:
     evidence = _evidence(run, row) if row is not None else []
     is_failed = is_latest and run.state == RunState.FAILED
     if any(item.rank.state == MemberState.FAILED for item in evidence) or (
-        is_failed and run.reason == Reason.TIMED_OUT
+        is_failed and run.reason in TIME_LIMITS
     ):
         choice = choose(
             item
@@ -129,7 +129,7 @@ def _reason_cause(run: Run, attempt: Attempt | None, weighed: Sequence[Evidence]
     diagnosis = diagnose(run.pk, run.attempt, log) if log and attempt else LogDiagnosis()
     match = diagnosis.match or failures.match_line(str(run.facts.get("detail", "")))
     sentence = run.sentence
-    if run.reason == Reason.TIMED_OUT and was_silent(run, weighed):
+    if run.reason in TIME_LIMITS and was_silent(run, weighed):
         match = FailureMatch(failures.HUNG)
         sentence = f"{sentence} {first_to_fall_silent(run, weighed)}".rstrip()
     return Cause(

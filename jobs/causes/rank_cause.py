@@ -13,7 +13,7 @@ from jobs.causes.log_diagnosis import LogQuote
 from jobs.causes.reasons import REMEDIES
 from jobs.models import Run
 from jobs.outcomes import rank_failure
-from jobs.states import MEMBER_FINAL, MemberState, Reason, RunState
+from jobs.states import MEMBER_FINAL, TIME_LIMITS, MemberState, Reason, RunState
 
 
 def rank_cause(run: Run, choice: CauseChoice, weighed: Sequence[Evidence]) -> Cause:
@@ -74,7 +74,7 @@ def _rank_number(item: Evidence) -> int:
 
 
 def _sentence(run: Run, rank: RankEvidence) -> str:
-    if run.state == RunState.FAILED and run.reason == Reason.TIMED_OUT:
+    if run.state == RunState.FAILED and run.reason in TIME_LIMITS:
         return run.sentence
     if rank.state != MemberState.FAILED:
         detail = (

@@ -26,6 +26,11 @@ REMEDIES: dict[str, str] = {
         "node with more memory."
     ),
     Reason.TIMED_OUT: f"Clone the run with a longer time limit. {RESUME}",
+    Reason.LIMIT_OUTSIDE: f"Clone the run and set a time limit (`limits.timeout_s`). {RESUME}",
+    Reason.ENDED_OUTSIDE: "Change what the sentence names, and clone the run.",
+    Reason.TAKEN_OUTSIDE: (
+        f"The run has used up its free restarts; clone it, if possible with a higher priority there. {RESUME}"
+    ),
     Reason.NODE_LOST: (
         "Check that the machine and its agent are running; when the node reports again, clone the run. "
         f"{RESUME}"

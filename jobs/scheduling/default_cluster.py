@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from clusters import offers
+from clusters.kinds import backend_of
 from clusters.visibility import clusters_of
 from jobs.models import Run
 from jobs.states import RunKind
@@ -27,7 +27,7 @@ def default_cluster(who: Principal) -> str:
     if len(clusters) < 2:
         # What the nodes offer takes a dozen queries, and decides nothing.
         return clusters[0].name if clusters else ""
-    nodes = {cluster.name: offers.nodes_of(cluster, who.workspace) for cluster in clusters}
+    nodes = {cluster.name: backend_of(cluster).nodes(cluster, who.workspace) for cluster in clusters}
     usable = {name: free for name, free in nodes.items() if any(map(_may_run, free))} or nodes
     if len(usable) < 2:
         return next(iter(usable), "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusters import offers
+from clusters.kinds import backend_of
 from clusters.models import Cluster
 from trainhub_launch.scheduler.capacity import Demand, FreeNode
 from trainhub_launch.scheduler.whole_nodes import with_all_gpus
@@ -21,5 +21,5 @@ class NodeSizes:
     def _nodes_of(self, name: str) -> tuple[FreeNode, ...]:
         if name not in self._nodes:
             cluster = Cluster.objects.filter(name=name, deleted_at=None).first()
-            self._nodes[name] = offers.offers(cluster) if cluster is not None else ()
+            self._nodes[name] = backend_of(cluster).nodes(cluster) if cluster is not None else ()
         return self._nodes[name]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from clusters import offers
 from clusters.gpus.gpu_models import gpu_names
+from clusters.kinds import backend_of
 from clusters.models import Cluster
 from clusters.visibility import clusters_of
 from datastores.run_inputs import input_capabilities, with_choices
@@ -62,7 +62,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     spec = with_choices(with_cluster(spec, principal), principal.workspace)
     cluster = clusters_of(principal.workspace).filter(name=spec.resources.cluster).first()
     # Leases of attempts that are over but not confirmed do not count as free, but as what comes free.
-    nodes = offers.nodes_of(cluster, principal.workspace, quarantined_leases()) if cluster else ()
+    nodes = _nodes(cluster, principal)
     nodes = _without_harmless_windows(spec, nodes, principal)
     draft = draft_plan(
         spec,
@@ -179,6 +179,12 @@ def _no_cluster(name: str, principal: Principal) -> str:
     return f"there is no cluster {name!r} here; there are: {existing or 'none yet'}"
 
 
+def _nodes(cluster: Cluster | None, principal: Principal) -> tuple[FreeNode, ...]:
+    if cluster is None:
+        return ()
+    return backend_of(cluster).nodes(cluster, principal.workspace, quarantined_leases())
+
+
 def _scaling_up(
     draft: DraftPlan, principal: Principal, own_cluster: Mapping[str, tuple[FreeNode, ...]]
 ) -> Iterator[Finding]:
@@ -186,7 +192,7 @@ def _scaling_up(
     if draft.demand.nodes < 2 or not draft.demand.gpus:
         return
     clusters = {
-        cluster.name: own_cluster.get(cluster.name) or offers.nodes_of(cluster, principal.workspace)
+        cluster.name: own_cluster.get(cluster.name) or backend_of(cluster).nodes(cluster, principal.workspace)
         for cluster in clusters_of(principal.workspace)
     }
     devices = gpu_names(node.name for nodes in clusters.values() for node in nodes)

@@ -1,13 +1,20 @@
-"""The page with the queue of a cluster: waiting runs in the order in which they start, and why each waits."""
+"""The page with the queue of a cluster: waiting runs in the order in which they start, and why each waits.
+
+A cluster that is a partition of a Slurm has Slurm's queue: our runs by their jobs, and others as counts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 
+from clusters.backends.slurm.states import STATES, JobPhase
+from clusters.kinds import SLURM
+from clusters.models import Allocation, Cluster
+from clusters.slurm_partitions.partition_overview import other_jobs, partition_overview
 from clusters.visibility import clusters_of
 from jobs.models import Run
 from jobs.scheduling import queue_order
@@ -18,6 +25,16 @@ from workspaces.models import Workspace
 from workspaces.states import Role
 
 MAX_ROWS = 100
+MAX_ACCOUNTS = 20
+NOT_SUBMITTED = "not submitted"
+# How a state looks: its tone and its icon.
+WAITS = ("waiting", "clock")
+_LOOKS = {
+    JobPhase.STARTING: ("preparing", "wrench"),
+    JobPhase.RUNNING: ("running", "play"),
+    JobPhase.SUSPENDED: ("preparing", "pause"),
+    JobPhase.ENDING: ("finalizing", "arrow-up-tray"),
+}
 
 
 @dataclass(frozen=True)
@@ -33,10 +50,26 @@ class Waiting:
     priority: int
 
 
+@dataclass(frozen=True)
+class SlurmQueueRow:
+    """A run and its job. `run` is None for a run of another workspace, of which only the job is shown.
+    `job_id` None = it is not submitted yet. `look`: tone and icon of Slurm's state, `words`."""
+
+    run: Run | None
+    job_id: int | None
+    words: str
+    look: tuple[str, str]
+    sentence: str
+    nodes: Sequence[str]
+    since: datetime
+
+
 @needs(Role.VIEWER)
 def cluster_queue(request: WorkspaceRequest, name: str) -> HttpResponse:
     workspace = request.principal.workspace
     cluster = get_object_or_404(clusters_of(workspace), name=name)
+    if cluster.kind == SLURM:
+        return _slurm_queue(request, cluster)
     # The place counts the runs of all workspaces, so foreign runs are needed although their details are
     # hidden.
     waiting = queue_order.waiting_for(cluster)
@@ -70,3 +103,56 @@ def _row(place: int, item: QueuedRun, workspace: Workspace) -> Waiting:
 def _wants(request: Demand) -> str:
     each = counted(request.gpus, "GPU") if request.gpus else counted(request.slots, "process slot")
     return f"{counted(request.nodes, 'node')} × {each}" if request.nodes > 1 else each
+
+
+def _slurm_queue(request: WorkspaceRequest, cluster: Cluster) -> HttpResponse:
+    overview = partition_overview(cluster)
+    rows = _slurm_rows(cluster, request.principal.workspace)
+    others = other_jobs(overview, by_account=request.principal.user.is_operator)
+    context = {
+        "rows": rows[:MAX_ROWS],
+        "total": len(rows),
+        "more": max(0, len(rows) - MAX_ROWS),
+        "others": others[:MAX_ACCOUNTS],
+        "other_count": len(overview.others),
+        "more_accounts": max(0, len(others) - MAX_ACCOUNTS),
+    }
+    return render(request, "jobs/_slurm_queue.html", context)
+
+
+def _slurm_rows(cluster: Cluster, workspace: Workspace) -> list[SlurmQueueRow]:
+    """Returns the runs with a job, the oldest first, and after them those that have none yet."""
+    allocations = list(Allocation.objects.filter(cluster=cluster, over_at=None).order_by("requested_at"))
+    holders = {allocation.holder for allocation in allocations}
+    own = Run.objects.filter(workspace=workspace).in_bulk(holders)
+    unsubmitted = [item for item in queue_order.waiting_for(cluster) if item.run.pk not in holders]
+    return [
+        *(_job_row(allocation, own.get(allocation.holder)) for allocation in allocations),
+        *(_unsubmitted_row(item, workspace) for item in unsubmitted),
+    ]
+
+
+def _job_row(allocation: Allocation, run: Run | None) -> SlurmQueueRow:
+    state = STATES.get(allocation.word)
+    return SlurmQueueRow(
+        run=run,
+        job_id=allocation.job_id,
+        words=allocation.word.lower() or NOT_SUBMITTED,
+        look=_LOOKS.get(state.phase, WAITS) if state else WAITS,
+        sentence=allocation.sentence if run else "",
+        nodes=allocation.nodes,
+        since=allocation.requested_at,
+    )
+
+
+def _unsubmitted_row(item: QueuedRun, workspace: Workspace) -> SlurmQueueRow:
+    is_ours = item.run.workspace_id == workspace.pk
+    return SlurmQueueRow(
+        run=item.run if is_ours else None,
+        job_id=None,
+        words=NOT_SUBMITTED,
+        look=WAITS,
+        sentence=item.run.sentence if is_ours else "",
+        nodes=(),
+        since=item.run.state_since,
+    )

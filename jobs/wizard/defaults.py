@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from clusters import offers
+from clusters.kinds import backend_of
 from clusters.visibility import clusters_of
 from jobs.models import Draft
 from jobs.scheduling.default_cluster import default_cluster
@@ -35,7 +35,7 @@ def draft_forms(draft: Draft, who: Principal) -> dict[str, StepForm[object]]:
 def _max_gpus(name: str, who: Principal) -> int:
     """Returns the number of GPUs of the largest node of the cluster that takes runs or can be added."""
     cluster = clusters_of(who.workspace).filter(name=name).first()
-    nodes = offers.nodes_of(cluster, who.workspace) if cluster else ()
+    nodes = backend_of(cluster).nodes(cluster, who.workspace) if cluster else ()
     able = [node for node in nodes if node.takes_runs or node.is_coming]
     # If no GPU works at present, the run waits for one rather than start without.
     return max((node.gpus_usable for node in able), default=0) or max(

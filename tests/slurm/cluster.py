@@ -67,6 +67,11 @@ class SlurmCluster:
             limits_memory=MEMORY_GROUPS.is_dir(),
         )
 
+    @property
+    def hub_address(self) -> str:
+        """Where a hub on the machine of the tests listens for the others."""
+        return self._bridge.hub_address
+
     def start(self) -> SlurmCluster:
         for name in ("etc", "munge", "state", "run", "log", "home"):
             (self.folder / name).mkdir(mode=0o755)
@@ -170,18 +175,18 @@ class SlurmCluster:
 
     def _start_database(self) -> None:
         socket = self.layout.database
-        (self.folder / "mariadb").mkdir(mode=0o700)
-        options = {
-            "user": "root",
-            "datadir": self.folder / "mariadb",
-            "socket": socket,
+        options = [
+            "--no-defaults",
+            "--user=root",
+            f"--datadir={self.folder / 'mariadb'}",
             # Other databases of this machine may have used up what the kernel allows.
-            "innodb-use-native-aio": "OFF",
-        }
-        # Without tables of accounts it needs no installation; nobody but root reaches its socket's folder.
-        switches = ["--no-defaults", "--skip-grant-tables", "--skip-networking"]
-        arguments = [f"--{name}={value}" for name, value in options.items()]
-        self._spawn(self.controller, "mariadbd", *switches, *arguments)
+            "--innodb-use-native-aio=OFF",
+        ]
+        # With the tables of an installation: without them slurmdbd has no procedures, and a controller that
+        # restarts then finds nobody's account.
+        install = ["mariadb-install-db", *options, "--skip-test-db"]
+        subprocess.run(install, check=True, capture_output=True)
+        self._spawn(self.controller, "mariadbd", *options, "--skip-networking", f"--socket={socket}")
         eventually(socket.exists, STARTED_S, "the database is up")
         self.start_accounting()
         assert self._sacctmgr("add", "cluster", configuration.CLUSTER)

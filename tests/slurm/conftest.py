@@ -7,6 +7,7 @@ import pytest
 
 from clusters.backends.slurm.script import WarningSignal
 from tests.slurm.cluster import SlurmCluster
+from tests.slurm.hub import SlurmHub
 from tests.slurm.login import LoginNode
 from tests.slurm.people import Person
 
@@ -52,6 +53,15 @@ def login(
     control_folder: str,
 ) -> LoginNode:
     return LoginNode(slurm, tmp_path_factory.mktemp("login"), control_folder).start()
+
+
+@pytest.fixture(scope="module")
+def slurm_hub(slurm: SlurmCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmHub]:
+    hub = SlurmHub(slurm, tmp_path_factory.mktemp("slurm hub"))
+    try:
+        yield hub.start()
+    finally:
+        hub.stop()
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from tests.slurm.host_ranges import LISTS, HostRanges, written
 from tests.slurm.login import LoginNode
 from tests.slurm.people import PLAIN, ControllerCommands, Person
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.long]
 SETTINGS = SlurmSettings("main", "ada@login")
 
 

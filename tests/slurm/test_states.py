@@ -15,7 +15,7 @@ from tests.slurm.cluster import MEMORY_GROUPS
 from tests.slurm.configuration import SLOW_START
 from tests.slurm.people import STATE_S, ControllerCommands, Person
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.long]
 
 
 class TestWaiting:

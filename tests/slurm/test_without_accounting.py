@@ -20,7 +20,7 @@ from tests.hub import eventually
 from tests.slurm.cluster import PROJECT, SlurmCluster
 from tests.slurm.people import PLAIN, STATE_S, Person
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.long]
 # What a hub does on a machine where people have accounts.
 SUBMIT = """
 import sys

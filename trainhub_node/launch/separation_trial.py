@@ -130,7 +130,7 @@ def _trial(settings: NodeSettings, uid: int) -> str:
 
 def capabilities(settings: NodeSettings) -> tuple[str, ...]:
     """Returns what this agent newly can, as heartbeats name it."""
-    has_limits = settings.cgroup is not None and settings.cgroup.is_complete
+    has_limits = settings.has_outer_limits or (settings.cgroup is not None and settings.cgroup.is_complete)
     has_obstore = bool(find_obstore())
     known = (
         (OWN_ACCOUNTS, settings.uids is not None),

@@ -66,6 +66,7 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
         "isolation": _isolation(settings, account),
         "hidden": _hidden(settings, account),
         "cgroup": settings.cgroup.to_terms() if settings.cgroup is not None else None,
+        "outer_limits": settings.has_outer_limits,
         "wrapper": wrapper.wrapper_argv(settings),
         "engine": engine.to_terms() if engine is not None else None,
         "rattler": find_rattler(),

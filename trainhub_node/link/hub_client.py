@@ -99,6 +99,10 @@ class HubClient:
         body = {"token": token, "name": name, "hostname": hostname, "replace": replace}
         return _json_object(self._request("POST", "/api/v1/node/enrol/", json=body))
 
+    def redeem(self, claim: JsonObject) -> dict[str, Any]:
+        """Exchanges the claim code of an allocation for this node's token and name."""
+        return _json_object(self._request("POST", "/api/v1/node/allocations/", json=claim))
+
     def claim(self, run: str, attempt: int, nonce: str, ports: list[int]) -> NodeOrder:
         body = {"run": run, "attempt": attempt, "nonce": nonce, "ports": ports}
         answer = self._request("POST", "/api/v1/node/claim/", json=body)

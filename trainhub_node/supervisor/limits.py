@@ -32,7 +32,8 @@ def limit(gang: Gang) -> None:
             ) from error
         gang.log(f"This run has no limits of resources: {error.filename}: {error.strerror}.")
         return
-    if place is None and (memory is not None or cpus is not None):
+    is_held = place is not None or gang.terms.get("outer_limits")
+    if not is_held and (memory is not None or cpus is not None):
         raise PreparationFailed("launch", _refusal(gang, "it has no control groups"))
 
 

@@ -23,6 +23,7 @@ from tests.attacks.access.accounts import accounts_of
 from tests.attacks.access.checkpoints import checkpoints_of
 from tests.attacks.access.images import ordered_image
 from tests.attacks.access.named_objects import named_objects_of
+from tests.attacks.access.partition import partition_of
 from tests.environments.locks import locked
 from tests.jobs.builders import running
 from tests.people import (
@@ -205,7 +206,7 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
         "/alerts/": {"pk": alert.pk},
         "/api/v1/alerts/": {"pk": alert.pk},
     }
-    objects = {**accounts_of(who), **named_objects_of(who), **_window(hour)}
+    objects = {**accounts_of(who), **named_objects_of(who), **_window(hour), **partition_of(who)}
     return _Prefixes({**by_prefix, **objects, **_named(who, runs, of_run)})
 
 

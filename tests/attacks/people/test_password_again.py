@@ -76,6 +76,8 @@ class TestChanges:
             ("/clusters/add/", {"cluster": "lab"}),
             ("/clusters/add-cluster/", {"name": "lab"}),
             ("/clusters/lab/edit/", {}),
+            ("/clusters/hpc/unix-accounts/", {"person": "nora", "account": "ada"}),
+            ("/clusters/hpc/unix-accounts/remove/", {"person": "nora"}),
             ("/nodes/alpha/revoke/", {}),
         ],
     )

@@ -48,6 +48,8 @@ PAGES = (
     "/clusters/{cluster}/edit/",
     "/clusters/{cluster}/shares/",
     "/clusters/{cluster}/windows/",
+    "/clusters/hpc/",
+    "/clusters/hpc/edit/",
     "/clusters/add/",
     "/clusters/add-cluster/",
     "/quotas/",

@@ -150,7 +150,7 @@ class PopulatedHub:
         scanned(self.hub, "unsafe")
 
     def _add_people(self) -> None:
-        """Adds a member, a token, a channel and a cluster."""
+        """Adds a member, a token, a channel and clusters."""
         self._submit_form("/settings/members/", username="vera", role="viewer")
         self._submit_form("/settings/tokens/", name="laptop", scope="read", expires="30")
         channel = {"name": "team", "target": "https://example.com/hook", "events": "run.failed"}
@@ -171,6 +171,10 @@ class PopulatedHub:
         accounts = self.person.get("/settings/service-accounts/").text
         self.names["service"] = re.findall(r"/settings/service-accounts/(\d+)/", accounts)[0]
         self._ask("POST", "clusters/", json={"name": "spare"})
+        # No Slurm answers there, which its pages say.
+        partition = {"name": "hpc", "kind": "slurm", "slurm": {"partition": "main"}}
+        self._ask("POST", "clusters/", json=partition)
+        self._ask("PUT", "clusters/hpc/unix-accounts/", json={"person": "vera", "account": "vera"})
 
     def _add_drafts(self) -> None:
         address = self._submit_form("/runs/new/example/hello/").headers["location"]

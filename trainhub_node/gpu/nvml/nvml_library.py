@@ -25,16 +25,22 @@ EVENTS = pynvml.nvmlEventTypeXidCriticalError | pynvml.nvmlEventTypeDoubleBitEcc
 
 
 class Gpus(GpuInventory):
-    """The GPUs of this machine. `find_owner` returns the run that a process id belongs to."""
+    """The GPUs of this machine. `find_owner` returns the run that a process id belongs to. `chosen`: the
+    indexes or UUIDs of those that this agent may use, None = all."""
 
-    def __init__(self, find_owner: Callable[[int], ProcessOwner | None] = no_owner) -> None:
-        super().__init__(NvmlLibrary(), find_owner)
+    def __init__(
+        self,
+        find_owner: Callable[[int], ProcessOwner | None] = no_owner,
+        chosen: frozenset[str] | None = None,
+    ) -> None:
+        super().__init__(NvmlLibrary(chosen), find_owner)
 
 
 class NvmlLibrary:
     """Implements `GpuLibrary`, which documents the methods."""
 
-    def __init__(self) -> None:
+    def __init__(self, chosen: frozenset[str] | None = None) -> None:
+        self._chosen = chosen
         self._event_set: object = None
         self._uuids: dict[int, str] = {}
 
@@ -71,7 +77,7 @@ class NvmlLibrary:
         gpus, error_of_last = [], None
         for index in range(self.count()):
             try:
-                gpus += gpu_with_mig_devices(index)
+                gpus += [gpu for gpu in gpu_with_mig_devices(index) if self._may_use(gpu)]
             except pynvml.NVMLError as error:
                 error_of_last = error
         # One failing GPU must not hide the others, except when the error concerns the library as a whole.
@@ -80,6 +86,9 @@ class NvmlLibrary:
         ):
             raise error_of_last
         return gpus
+
+    def _may_use(self, gpu: ListedGpu) -> bool:
+        return self._chosen is None or bool(self._chosen & {str(gpu.index), gpu.uuid, gpu.parent})
 
     def register_events(self, gpu: ListedGpu) -> bool:
         self._uuids[gpu.handle_id] = gpu.uuid

@@ -1,0 +1,189 @@
+"""Allocations from the request to the end: submitted to Slurm, canceled there, and looked at.
+
+No call of Slurm happens inside a transaction. A row changes only from the state that was read."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.utils import timezone
+
+from clusters.allocations import partitions, unix_accounts
+from clusters.allocations.states import TRANSITIONS, AllocationState
+from clusters.backends.contract import Request
+from clusters.backends.slurm.errors import SlurmError, SlurmFault
+from clusters.backends.slurm.job_list import JobStatus, job_ids_by_name, read_jobs
+from clusters.backends.slurm.reasons import explain_reason
+from clusters.backends.slurm.states import JobPhase, SlurmState
+from clusters.backends.slurm.submission import SUBMIT_TIMEOUT_S, cancel_jobs, submit_job
+from clusters.models import Allocation, SlurmPartition
+
+log = logging.getLogger(__name__)
+S = AllocationState
+# Longer than the time limit of the call.
+CALL_WITHIN = timedelta(seconds=SUBMIT_TIMEOUT_S + 30)
+# A controller that crashed forgets what it accepted in its last seconds.
+FORGOTTEN_AFTER = timedelta(minutes=5)
+MAX_REASON = 200
+STATES = {
+    JobPhase.WAITING: S.QUEUED,
+    JobPhase.STARTING: S.GRANTED,
+    JobPhase.RUNNING: S.GRANTED,
+    JobPhase.SUSPENDED: S.GRANTED,
+    JobPhase.ENDING: S.GRANTED,
+}
+
+
+def advance(allocation: Allocation, to: AllocationState, **fields: object) -> bool:
+    """Moves the allocation and writes `fields`. Returns False, changing nothing, if the transition is not
+    allowed or the row is in another state than the caller has read. `to` may be the present state."""
+    before = AllocationState(allocation.state)
+    if to is not before and to not in TRANSITIONS[before]:
+        return False
+    if to is S.OVER and before is not S.OVER:
+        fields = {"over_at": timezone.now(), **fields}
+    if not Allocation.objects.filter(pk=allocation.pk, state=before).update(state=to, **fields):
+        return False
+    for name, value in {"state": to.value, **fields}.items():
+        setattr(allocation, name, value)
+    return True
+
+
+def request_allocation(request: Request) -> Allocation:
+    """Returns the attempt's allocation, which is made if there is none."""
+    account = unix_accounts.account_of(request.cluster, request.person)
+    allocation, _ = Allocation.objects.get_or_create(
+        holder=request.holder,
+        attempt=request.attempt,
+        defaults={
+            "cluster": request.cluster,
+            "person": request.person,
+            "account": account,
+            "state": S.WANTED,
+            "sentence": "It is being submitted to Slurm.",
+        },
+    )
+    return allocation
+
+
+def submit(allocation: Allocation, row: SlurmPartition, name: str, script: str) -> None:
+    """Submits the job. What Slurm refuses is over, with its own words; anything else is tried again. `name`:
+    the job's own, by which it is found if an earlier submission got no answer."""
+    if not allocation.account:
+        sentence = unix_accounts.no_account_sentence(allocation.cluster, allocation.person)
+        advance(allocation, S.OVER, refused=True, sentence=sentence)
+        return
+    now = timezone.now()
+    # Of two workers with the same run, one calls.
+    mine = Allocation.objects.filter(pk=allocation.pk, state=S.WANTED, calling_until=allocation.calling_until)
+    if (allocation.calling_until or now) > now or not mine.update(calling_until=now + CALL_WITHIN):
+        return
+    try:
+        job_id = _find_or_submit(allocation, name, script)
+    except SlurmError as error:
+        if error.fault in (SlurmFault.REFUSED, SlurmFault.NO_ACCOUNT):
+            advance(allocation, S.OVER, refused=True, sentence=str(error))
+        else:
+            advance(allocation, S.WANTED, sentence=str(error), calling_until=timezone.now())
+            partitions.record_trouble(row, error, timezone.now())
+        return
+    if not advance(allocation, S.QUEUED, job_id=job_id, sentence=f"Job {job_id} waits in Slurm's queue."):
+        # It was canceled while it was submitted.
+        cancel_job(row, allocation.account, job_id)
+
+
+def _find_or_submit(allocation: Allocation, name: str, script: str) -> int:
+    """Returns the number of the job. An earlier call whose answer nobody got may have queued it."""
+    commands = partitions.commands_as(allocation.account)
+    queued = [] if allocation.calling_until is None else job_ids_by_name(commands, name)
+    return queued[-1] if queued else submit_job(commands, script)
+
+
+def cancel(allocation: Allocation) -> None:
+    """Gives the allocation up, whatever it has. What Slurm does not take is repeated by `observe`."""
+    if allocation.state == S.WANTED:
+        advance(allocation, S.OVER, sentence="It was canceled before it was submitted.")
+    elif allocation.job_id is not None and allocation.state != S.OVER:
+        cancel_job(partitions.partition_of(allocation.cluster), allocation.account, allocation.job_id)
+
+
+def cancel_job(row: SlurmPartition, account: str, job_id: int) -> None:
+    try:
+        cancel_jobs(partitions.commands_as(account), [job_id])
+    except SlurmError as error:
+        log.warning("Job %d could not be canceled: %s", job_id, str(error))
+        partitions.record_trouble(row, error, timezone.now())
+
+
+@dataclass(frozen=True)
+class EndedJob:
+    """An allocation that is over since this look. `state`: as Slurm calls it, None if it forgot the job."""
+
+    allocation: Allocation
+    state: SlurmState | None = None
+    canceled_by: int | None = None
+
+
+def observe(now: datetime) -> list[EndedJob]:
+    """Looks at all open allocations with one call for each cluster. Returns those whose job has ended, which
+    are over now. A Slurm that does not answer says nothing about any job."""
+    by_cluster: dict[int, list[Allocation]] = defaultdict(list)
+    rows = Allocation.objects.filter(over_at=None).exclude(job_id=None).select_related("cluster", "person")
+    for allocation in rows:
+        by_cluster[allocation.cluster_id].append(allocation)
+    ended = []
+    for allocations in by_cluster.values():
+        row = partitions.partition_of(allocations[0].cluster)
+        try:
+            jobs = read_jobs(
+                partitions.commands_as(),
+                [item.job_id for item in allocations if item.job_id is not None],
+                has_accounting=bool(row.has_accounting),
+            )
+        except SlurmError as error:
+            partitions.record_trouble(row, error, now)
+            continue
+        partitions.record_trouble(row, None, now)
+        for allocation in allocations:
+            end = _store(allocation, jobs.get(allocation.job_id or 0), now)
+            if end is not None:
+                ended.append(end)
+    return ended
+
+
+def _store(allocation: Allocation, job: JobStatus | None, now: datetime) -> EndedJob | None:
+    if job is None:
+        # Accounting may hear of an end later than the controller forgets it.
+        if now - (allocation.seen_at or allocation.requested_at) < FORGOTTEN_AFTER:
+            return None
+        sentence = f"Slurm knows job {allocation.job_id} no more."
+        return EndedJob(allocation) if advance(allocation, S.OVER, sentence=sentence) else None
+    seen = {"word": job.state.word, "reason": job.reason[:MAX_REASON], "seen_at": now}
+    if job.state.is_final:
+        is_new = advance(allocation, S.OVER, sentence=job.state.sentence, **seen)
+        return EndedJob(allocation, job.state, job.canceled_by) if is_new else None
+    advance(
+        allocation,
+        STATES.get(job.state.phase, AllocationState(allocation.state)),
+        sentence=sentence_of(job),
+        nodes=list(job.nodes),
+        estimated_at=_time(job.start_at),
+        **seen,
+    )
+    return None
+
+
+def sentence_of(job: JobStatus) -> str:
+    """Returns what a job that has not ended does or waits for."""
+    if job.state.phase is not JobPhase.WAITING:
+        return f"Job {job.job_id} has its nodes; TrainHub starts there."
+    why = explain_reason(job.reason) or job.state.sentence
+    start = f" Slurm expects to start it at {_time(job.start_at):%Y-%m-%d %H:%M} UTC." if job.start_at else ""
+    return f"Job {job.job_id} waits in Slurm's queue: {why}{start}"
+
+
+def _time(seconds: int | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

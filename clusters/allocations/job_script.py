@@ -1,0 +1,77 @@
+"""The script of an allocation: it starts the node program on each of its nodes, for one run."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from dataclasses import dataclass
+
+from clusters.backends.contract import Request
+from clusters.backends.slurm.script import BatchJob, WarningSignal, batch_script
+from clusters.backends.slurm.settings import SlurmSettings
+
+CLAIM, FINGERPRINT, GRACE = "TRAINHUB_CLAIM", "TRAINHUB_HUB_FINGERPRINT", "TRAINHUB_GRACE_S"
+# Slurm may be as much late with what it does at a limit, and the node reports the end in this time.
+END_ALLOWANCE_S = 60
+MB = 1024**2
+
+
+@dataclass(frozen=True)
+class NodeProgram:
+    """How the nodes run the node program: with which interpreter of theirs, for the hub at which URL, and
+    with which claim code. `fingerprint`: of the hub's own authority, "" if they trust it anyway."""
+
+    python: str
+    hub_url: str
+    claim: str
+    fingerprint: str = ""
+
+
+def job_script(settings: SlurmSettings, request: Request, program: NodeProgram) -> str:
+    """Returns what sbatch gets."""
+    demand = request.demand
+    # Without limits of its own a run gets a core for each of its processes.
+    cores = math.ceil(demand.cpus) or demand.gpus or demand.slots or 1
+    log = f"{settings.shared_folder}/trainhub-%j.log" if settings.shared_folder else "/dev/null"
+    return batch_script(
+        BatchJob(
+            name=job_name(request),
+            partition=settings.partition,
+            body=_body(demand.nodes, program),
+            nodes=demand.nodes,
+            cpus_per_task=cores,
+            gpus_per_node=demand.gpus,
+            gres=settings.gres_name(),
+            memory_mb=math.ceil(demand.memory_bytes / MB),
+            time_limit_s=time_limit_s(settings, request),
+            # The ranks are asked to end while there is still time to save. Slurm sends it to every process of
+            # the job, so it must be one that does nothing to a process that does not wait for it.
+            warning=WarningSignal("URG", request.grace_s + END_ALLOWANCE_S),
+            account=settings.account,
+            qos=settings.qos,
+            output=log,
+            environment=_variables(program, request),
+        )
+    )
+
+
+def job_name(request: Request) -> str:
+    """Returns the job's name, which no other job has: a submission without an answer is found by it."""
+    return f"{request.label.replace(' ', '-')}.{request.attempt}-{request.holder[:8]}"
+
+
+def time_limit_s(settings: SlurmSettings, request: Request) -> int:
+    return request.demand.limit_s or settings.default_time_s
+
+
+def _body(nodes: int, program: NodeProgram) -> tuple[str, ...]:
+    command = shlex.join([program.python, "-m", "trainhub_node", "allocation", program.hub_url])
+    return (
+        "# One process on each node: TrainHub's node program, for this run alone. It ends with the run.",
+        f"exec srun --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --kill-on-bad-exit=0 {command}",
+    )
+
+
+def _variables(program: NodeProgram, request: Request) -> dict[str, str]:
+    pinned = {FINGERPRINT: program.fingerprint} if program.fingerprint else {}
+    return {CLAIM: program.claim, GRACE: str(request.grace_s), **pinned}

@@ -1,0 +1,41 @@
+"""The Slurm of a cluster: its settings as values, and its commands as somebody's account."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from clusters.backends.slurm.commands import LocalCommands, SlurmCommands
+from clusters.backends.slurm.errors import SlurmError
+from clusters.backends.slurm.settings import SlurmSettings
+from clusters.models import Cluster, SlurmPartition
+
+
+def settings_of(row: SlurmPartition) -> SlurmSettings:
+    return SlurmSettings(
+        partition=row.partition,
+        command_host=row.command_host,
+        account=row.account,
+        qos=row.qos,
+        default_time_s=row.default_time_s,
+        max_time_s=row.max_time_s,
+        gres=row.gres or {"": "gpu"},
+        shared_folder=row.shared_folder,
+    )
+
+
+def partition_of(cluster: Cluster) -> SlurmPartition:
+    return SlurmPartition.objects.select_related("cluster").get(cluster=cluster)
+
+
+def commands_as(account: str = "") -> SlurmCommands:
+    """Returns the commands as this Unix account; "" = the hub's own, which only looks."""
+    return LocalCommands(account)
+
+
+def record_trouble(row: SlurmPartition, error: SlurmError | None, now: datetime) -> None:
+    """Remembers why the last call failed, or that it did not."""
+    trouble = "" if error is None else str(error)
+    if trouble != row.trouble:
+        row.trouble_since = (row.trouble_since or now) if trouble else None
+        row.trouble = trouble
+        row.save(update_fields=["trouble", "trouble_since"])

@@ -1,0 +1,134 @@
+"""Slurm as a kind of cluster: its queue decides who is next, and its nodes are the hub's while a job runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils import timezone
+
+from clusters import offers
+from clusters.allocations import allocation_requests, claim_codes, partitions, redemption
+from clusters.allocations.allocation_requests import EndedJob
+from clusters.allocations.job_script import NodeProgram, job_name, job_script, time_limit_s
+from clusters.allocations.snapshots import snapshot_of
+from clusters.allocations.states import AllocationState
+from clusters.backends.contract import AttemptKey, LostAttempt, OutsideScheduler, Request
+from clusters.backends.slurm.nodes import SlurmNode
+from clusters.backends.slurm.states import JobPhase
+from clusters.enrolment.join import ca_fingerprint
+from clusters.models import AllocatedNode, Allocation, Cluster
+from clusters.visibility import may_use
+from trainhub_launch.scheduler.capacity import FreeNode
+from trainhub_launch.scheduler.rejections import Refusal
+from workspaces.models import Workspace
+
+FIELD = "resources.cluster"
+
+
+class SlurmScheduler:
+    def place(self, request: Request) -> tuple[FreeNode, ...] | Refusal:
+        cluster = request.cluster
+        row = partitions.partition_of(cluster)
+        limit_s = time_limit_s(partitions.settings_of(row), request)
+        if limit_s > row.max_time_s:
+            sentence = (
+                f"The cluster {cluster.name} lets a run take {row.max_time_s // 60} minutes at most, with "
+                f"its grace period; this one asks for {-(-limit_s // 60)}."
+            )
+            return Refusal(sentence, "limits.timeout_s", permanent=True)
+        if cluster.drained_at is not None and not _of([(request.holder, request.attempt)]):
+            sentence = (
+                f"The cluster {cluster.name} is drained: nothing is passed on to Slurm until it is resumed."
+            )
+            return Refusal(sentence, FIELD, permanent=False)
+        allocation = allocation_requests.request_allocation(request)
+        if allocation.state == AllocationState.WANTED:
+            program = NodeProgram(
+                row.python, settings.API_URL, claim_codes.claim_code(allocation.pk), ca_fingerprint()
+            )
+            script = job_script(partitions.settings_of(row), request, program)
+            allocation_requests.submit(allocation, row, job_name(request), script)
+        if allocation.state == AllocationState.OVER:
+            return Refusal(allocation.sentence, FIELD, permanent=True)
+        nodes = self._granted(allocation, request)
+        return nodes or Refusal(allocation.sentence, FIELD, permanent=False)
+
+    def cancel(self, keys: Sequence[AttemptKey]) -> None:
+        for allocation in _of(keys):
+            allocation_requests.cancel(allocation)
+
+    def held(self) -> list[AttemptKey]:
+        return list(Allocation.objects.filter(over_at=None).values_list("holder", "attempt"))
+
+    def observe(self) -> list[LostAttempt]:
+        # Not at once: whoever is told of the end must be the first to act on it.
+        redemption.release_nodes_of_ended()
+        return [_lost(end) for end in allocation_requests.observe(timezone.now())]
+
+    def _granted(self, allocation: Allocation, request: Request) -> tuple[FreeNode, ...]:
+        """Returns the allocation's nodes as they report, once all of them do."""
+        names = AllocatedNode.objects.filter(allocation=allocation, node__revoked_at=None).values_list(
+            "node__name", flat=True
+        )
+        if len(names) < request.demand.nodes:
+            return ()
+        nodes = offers.offers(allocation.cluster, request.workspace, names=list(names))
+        ready = tuple(node for node in nodes if node.takes_runs)
+        return ready if len(ready) >= request.demand.nodes else ()
+
+
+class SlurmBackend:
+    def __init__(self) -> None:
+        self.scheduler: OutsideScheduler | None = SlurmScheduler()
+
+    def nodes(
+        self,
+        cluster: Cluster,
+        viewer: Workspace | None = None,
+        over: Collection[AttemptKey] = (),  # noqa: ARG002 - Slurm knows by itself what has ended
+    ) -> tuple[FreeNode, ...]:
+        if viewer is not None and not may_use(cluster, viewer):
+            return ()
+        return tuple(map(_coming, snapshot_of(partitions.partition_of(cluster)).nodes))
+
+
+def _of(keys: Sequence[AttemptKey]) -> list[Allocation]:
+    matches = Q(pk=None)
+    for holder, attempt in keys:
+        matches |= Q(holder=holder, attempt=attempt)
+    return list(Allocation.objects.filter(matches, over_at=None).select_related("cluster", "person"))
+
+
+def _lost(end: EndedJob) -> LostAttempt:
+    allocation, state = end.allocation, end.state
+    sentence, may_retry, canceled_by = allocation.sentence, True, ""
+    if state is not None:
+        sentence = f"Slurm's job {allocation.job_id} has ended ({state.word}). {state.sentence}"
+        may_retry = state.phase is JobPhase.LOST
+        if state.phase is JobPhase.CANCELED:
+            canceled_by = (
+                f"account {end.canceled_by} in Slurm" if end.canceled_by is not None else "somebody in Slurm"
+            )
+    return LostAttempt(
+        allocation.holder, allocation.attempt, sentence, may_retry=may_retry, canceled_by=canceled_by
+    )
+
+
+def _coming(node: SlurmNode) -> FreeNode:
+    """Returns the node as a preview needs it: nothing is free for the hub before Slurm gives it."""
+    gpus = sum(node.gpus.values())
+    return FreeNode(
+        name=node.name,
+        address=f"<address of {node.name}>",
+        gpus=(),
+        gpus_total=gpus,
+        slots=0,
+        slots_total=max(8, 4 * node.cpus),
+        cores=node.cpus,
+        interface="<interface>",
+        memory_total=node.memory_mb * 1024**2,
+        closed="" if node.is_usable else f"is {', '.join(node.states).lower()} in Slurm: {node.reason}",
+        is_coming=True,
+    )

@@ -1,0 +1,72 @@
+"""The API of clusters that are partitions of a Slurm: their test, and the Unix accounts of their people."""
+
+from __future__ import annotations
+
+from django.http import Http404
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from clusters.api.provisioning import ClusterAdminView
+from clusters.api.slurm_serializers import (
+    NewUnixAccountSerializer,
+    SlurmTestSerializer,
+    UnixAccountSerializer,
+)
+from clusters.backends.slurm.examination import CheckResult
+from clusters.kinds import SLURM
+from clusters.models import Cluster
+from clusters.slurm_partitions import account_table
+from clusters.slurm_partitions.cluster_examination import examine_cluster
+from workspaces.api.problems import ApiProblem
+
+
+class _PartitionView(ClusterAdminView):
+    def partition(self, request: Request, name: str) -> Cluster:
+        """Returns the cluster; a cluster of another kind is refused with a sentence."""
+        cluster = self.cluster(request, name)
+        if cluster.kind != SLURM:
+            raise ApiProblem(
+                409, f"{cluster.name} is no partition of a Slurm: its nodes run TrainHub's agent."
+            )
+        return cluster
+
+
+class ClusterTest(_PartitionView):
+    @extend_schema(request=None, responses=SlurmTestSerializer)
+    def post(self, request: Request, name: str) -> Response:
+        """Test the settings of a Slurm partition: what works, and what is missing. For operators."""
+        self.operator(request)
+        checks = examine_cluster(self.partition(request, name))
+        is_usable = all(check.result is not CheckResult.ERROR for check in checks)
+        return Response(SlurmTestSerializer({"is_usable": is_usable, "checks": checks}).data)
+
+
+class ClusterUnixAccounts(_PartitionView):
+    @extend_schema(operation_id="cluster_unix_accounts_list", responses=UnixAccountSerializer(many=True))
+    def get(self, request: Request, name: str) -> Response:
+        """The Unix accounts under which people's runs are. For operators."""
+        self.operator(request)
+        rows = account_table.account_rows(self.partition(request, name))
+        return Response(UnixAccountSerializer(rows, many=True).data)
+
+    @extend_schema(request=NewUnixAccountSerializer, responses=UnixAccountSerializer)
+    def put(self, request: Request, name: str) -> Response:
+        """Enter or change the Unix account of a person; the others are kept. For operators."""
+        who, cluster = self.operator(request), self.partition(request, name)
+        serializer = NewUnixAccountSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        values = serializer.validated_data
+        row = account_table.set_unix_account(cluster, values["person"], values["account"], who)
+        return Response(UnixAccountSerializer(row).data)
+
+    @extend_schema(
+        parameters=[OpenApiParameter("person", str, required=True, description="The name of the person.")],
+        responses={204: None},
+    )
+    def delete(self, request: Request, name: str) -> Response:
+        """Remove the Unix account of a person, whose next runs are refused then. For operators."""
+        who, cluster = self.operator(request), self.partition(request, name)
+        if not account_table.remove_unix_account(cluster, request.query_params.get("person", ""), who):
+            raise Http404
+        return Response(status=204)

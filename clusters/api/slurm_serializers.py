@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rest_framework import serializers
+
+from clusters.backends.slurm.examination import CheckResult, SlurmCheck
+from clusters.backends.slurm.settings import MAX_TIME_S, MIN_TIME_S
+from clusters.models import SlurmPartition, UnixAccount
+
+
+class PartitionSerializer(serializers.Serializer[Mapping[str, object]]):
+    """The partition of a Slurm that a cluster is; see docs/slurm.md."""
+
+    partition = serializers.CharField(max_length=64, required=False, help_text="As sinfo names it.")
+    command_host = serializers.CharField(
+        max_length=300,
+        allow_blank=True,
+        required=False,
+        help_text="Where Slurm's commands are: empty for the hub's machine. Nothing else is offered yet.",
+    )
+    account = serializers.CharField(
+        max_length=64, allow_blank=True, required=False, help_text="If empty, the default of each person."
+    )
+    qos = serializers.CharField(
+        max_length=64, allow_blank=True, required=False, help_text="If empty, the default of each person."
+    )
+    default_time_s = serializers.IntegerField(
+        min_value=MIN_TIME_S,
+        max_value=MAX_TIME_S,
+        required=False,
+        help_text="The time limit of runs without one, in seconds.",
+    )
+    max_time_s = serializers.IntegerField(
+        min_value=MIN_TIME_S,
+        max_value=MAX_TIME_S,
+        required=False,
+        help_text="Runs that ask for more are refused.",
+    )
+    gres = serializers.DictField(
+        child=serializers.CharField(max_length=100),
+        required=False,
+        help_text="GPU model -> what Slurm calls it, such as gpu:a100; the model '' is any GPU.",
+    )
+    shared_folder = serializers.CharField(
+        max_length=255, allow_blank=True, required=False, help_text="A folder that all nodes share, or empty."
+    )
+    python = serializers.CharField(
+        max_length=255, required=False, help_text="The Python of the nodes that runs the node program."
+    )
+
+    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
+        unknown = sorted(set(self.initial_data_of_this()) - set(self.fields))
+        if unknown:
+            raise serializers.ValidationError(
+                {unknown[0]: f"is not a setting of a partition; the settings are: {', '.join(self.fields)}"}
+            )
+        return attrs
+
+    def initial_data_of_this(self) -> Mapping[str, object]:
+        """Returns what was sent for this object, which is a part of a larger one."""
+        sent = self.parent.initial_data.get(self.field_name) if self.parent else self.initial_data
+        return sent if isinstance(sent, Mapping) else {}
+
+
+class SlurmStatusSerializer(serializers.Serializer[SlurmPartition]):
+    """What is known about the Slurm of a cluster."""
+
+    has_accounting = serializers.BooleanField(
+        allow_null=True, help_text="Whether sacct answers; null before the first test."
+    )
+    trouble = serializers.CharField(help_text="Why it does not answer; empty if it does.")
+    trouble_since = serializers.DateTimeField(allow_null=True)
+
+
+class SlurmCheckSerializer(serializers.Serializer[SlurmCheck | Sequence[SlurmCheck]]):
+    name = serializers.CharField()
+    result = serializers.ChoiceField(choices=[result.value for result in CheckResult])
+    sentence = serializers.CharField()
+
+
+class SlurmTestSerializer(serializers.Serializer[Mapping[str, object]]):
+    """The checks, in the order in which they were made; after a failed call the rest is left out."""
+
+    is_usable = serializers.BooleanField(help_text="True if no check is an error.")
+    checks = SlurmCheckSerializer(many=True)
+
+
+class UnixAccountSerializer(serializers.Serializer[UnixAccount | Sequence[UnixAccount]]):
+    """Under which Unix account the runs of a person are."""
+
+    person = serializers.CharField(source="person.username", max_length=150)
+    account = serializers.CharField(source="name", max_length=32)
+
+
+class NewUnixAccountSerializer(serializers.Serializer[Mapping[str, str]]):
+    person = serializers.CharField(max_length=150, help_text="The name with which the person signs in.")
+    account = serializers.CharField(max_length=32, help_text="A Unix account, never root.")

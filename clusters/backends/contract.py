@@ -1,0 +1,74 @@
+"""What each kind of cluster answers. `jobs` and the pages ask this and never for the kind itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from clusters.models import Cluster
+from trainhub_launch.scheduler.capacity import Demand, FreeNode
+from trainhub_launch.scheduler.rejections import Refusal
+from workspaces.models import User, Workspace
+
+# Holder (a run's id) and attempt, as in leases.
+AttemptKey = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one attempt of a run needs of a cluster. `label`: what others are told about it ("run 41").
+    `grace_s`: how long its ranks may take to save their work when they are asked to end."""
+
+    cluster: Cluster
+    holder: str
+    attempt: int
+    label: str
+    demand: Demand
+    workspace: Workspace
+    person: User | None
+    grace_s: int = 10
+
+
+@dataclass(frozen=True)
+class LostAttempt:
+    """An attempt whose nodes were taken away by somebody else than the hub. `sentence`: who did it and why,
+    with the remedy. `may_retry`: it ended through no fault of its own, so another attempt costs no retry.
+    `canceled_by`: who canceled it outside of TrainHub, "" if nobody did."""
+
+    holder: str
+    attempt: int
+    sentence: str
+    may_retry: bool = False
+    canceled_by: str = ""
+
+
+class OutsideScheduler(Protocol):
+    """A queue outside of the hub, which decides who is next. Every method may be called again with the same
+    arguments."""
+
+    def place(self, request: Request) -> tuple[FreeNode, ...] | Refusal:
+        """Asks for nodes, and returns them once the attempt has them all and they report. A refusal that is
+        not permanent says what it waits for."""
+
+    def cancel(self, keys: Sequence[AttemptKey]) -> None:
+        """Gives up what the attempts have or wait for."""
+
+    def held(self) -> list[AttemptKey]:
+        """Returns the attempts that have or wait for something, in all clusters of this kind."""
+
+    def observe(self) -> list[LostAttempt]:
+        """Looks at what became of all that `held` returns. Returns the attempts whose end is new."""
+
+
+class Backend(Protocol):
+    """One kind of cluster. What follows a placement is the same for all kinds: leases on nodes, wake-ups,
+    orders and reports. `scheduler`: who decides about nodes; None = the hub's own queue does."""
+
+    scheduler: OutsideScheduler | None
+
+    def nodes(
+        self, cluster: Cluster, viewer: Workspace | None = None, over: Collection[AttemptKey] = ()
+    ) -> tuple[FreeNode, ...]:
+        """Returns the nodes with what they offer now, none for a viewer who may not use the cluster. `over`:
+        attempts that have ended."""

@@ -1,0 +1,98 @@
+"""Models of clusters that are partitions of a Slurm, and of what the hub asks for there."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils import timezone
+
+from clusters.models.nodes import Cluster, Node
+from workspaces.models import User
+
+
+class SlurmPartition(models.Model):
+    """How the hub reaches the Slurm of a cluster; what the fields mean: `clusters.backends.slurm.settings`.
+
+    `python`: the Python on its nodes that runs the node program, at least 3.11. `has_accounting`: whether
+    sacct answers, None = not known yet. `trouble`: why the last call failed, "" = it did not, since
+    `trouble_since`."""
+
+    cluster = models.OneToOneField(Cluster, models.CASCADE, related_name="slurm")
+    partition = models.CharField(max_length=64)
+    command_host = models.CharField(max_length=300, blank=True)
+    ssh_key = models.CharField(max_length=64, blank=True, help_text="The name of the secret with the key.")
+    known_hosts = models.TextField(blank=True)
+    account = models.CharField(max_length=64, blank=True)
+    qos = models.CharField(max_length=64, blank=True)
+    default_time_s = models.PositiveIntegerField(default=3600)
+    max_time_s = models.PositiveIntegerField(default=7 * 24 * 3600)
+    gres = models.JSONField(default=dict)
+    shared_folder = models.CharField(max_length=255, blank=True)
+    python = models.CharField(max_length=255, default="python3")
+    has_accounting = models.BooleanField(null=True)
+    trouble = models.TextField(blank=True)
+    trouble_since = models.DateTimeField(null=True, blank=True)
+
+
+class UnixAccount(models.Model):
+    """Under which Unix account of a cluster the runs of a person are."""
+
+    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="unix_accounts")
+    person = models.ForeignKey(User, models.CASCADE, related_name="+")
+    name = models.CharField(max_length=32)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "person"], name="one_unix_account_per_person")
+        ]
+
+
+class Allocation(models.Model):
+    """One job in Slurm's queue: the nodes of one attempt of a run, from the request to the end.
+
+    `holder` and `attempt` as in leases. `state`: see `clusters.allocations.states`. `account`: the Unix
+    account that owns the job. `job_id`: Slurm's number of it, None before it has one. `word`, `reason`: what
+    Slurm said last; `sentence`: the same for people. `nodes`: their names in Slurm, in its order, once it has
+    some. `estimated_at`: when Slurm expects to start it. `refused`: the request can never be met, and
+    `sentence` says why. `calling_until`: until when the answer to its submission may come; later Slurm may
+    have the job, although nobody knows its number."""
+
+    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="allocations")
+    holder = models.CharField(max_length=32, db_index=True)
+    attempt = models.PositiveIntegerField()
+    person = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    account = models.CharField(max_length=32)
+    state = models.CharField(max_length=16)
+    job_id = models.BigIntegerField(null=True, blank=True)
+    word = models.CharField(max_length=32, blank=True)
+    reason = models.CharField(max_length=200, blank=True)
+    sentence = models.TextField(blank=True)
+    refused = models.BooleanField(default=False)
+    calling_until = models.DateTimeField(null=True, blank=True)
+    nodes = models.JSONField(default=list)
+    estimated_at = models.DateTimeField(null=True, blank=True)
+    requested_at = models.DateTimeField(default=timezone.now)
+    seen_at = models.DateTimeField(null=True, blank=True)
+    over_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["holder", "attempt"], name="one_allocation_per_attempt")
+        ]
+        indexes = [models.Index(fields=["cluster"], condition=models.Q(over_at=None), name="allocation_open")]
+
+
+class AllocatedNode(models.Model):
+    """A node of an allocation that has redeemed its claim, which it may do once per start of the job."""
+
+    allocation = models.ForeignKey(Allocation, models.CASCADE, related_name="members")
+    slurm_node = models.CharField(max_length=255)
+    restart_count = models.PositiveIntegerField(default=0)
+    node = models.ForeignKey(Node, models.CASCADE, related_name="+")
+    redeemed_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["allocation", "restart_count", "slurm_node"], name="one_claim_per_node_and_start"
+            )
+        ]

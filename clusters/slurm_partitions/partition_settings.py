@@ -1,0 +1,124 @@
+"""The settings of a cluster that is a partition of a Slurm: checked, stored, and as the API shows them.
+
+A call of Slurm happens here only in `check_settings`, outside of any transaction."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clusters.allocations import partitions
+from clusters.allocations.bounded_commands import BoundedCommands
+from clusters.backends.slurm.commands import SlurmCommands
+from clusters.backends.slurm.errors import SlurmError, SlurmFault
+from clusters.backends.slurm.nodes import read_partition
+from clusters.backends.slurm.settings import SettingsProblem, validate
+from clusters.models import Cluster, SlurmPartition
+from trainhub_launch.errors import SpecError
+
+FIELDS = (
+    "command_host",
+    "partition",
+    "account",
+    "qos",
+    "default_time_s",
+    "max_time_s",
+    "gres",
+    "shared_folder",
+    "python",
+)
+PREFIX = "slurm."
+MAX_GPU_MODELS = 32
+MAX_GPU_MODEL = 64
+MAX_NAMES = 12
+# A name in PATH, or an absolute path; neither can be an option.
+_PYTHON = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}|/[A-Za-z0-9_./+-]{0,254}")
+
+
+class PartitionRefused(SpecError):
+    """Settings are wrong. `problems` are all of them; field and message are those of the first."""
+
+    def __init__(self, problems: Sequence[SettingsProblem]) -> None:
+        self.problems = [SettingsProblem(PREFIX + item.field, item.message) for item in problems]
+        super().__init__(self.problems[0].field, self.problems[0].message)
+
+
+def settings_values(row: SlurmPartition | None) -> dict[str, Any]:
+    """Returns all settings by name; those of a new cluster without a row."""
+    row = row or SlurmPartition()
+    values = {name: getattr(row, name) for name in FIELDS}
+    return {**values, "gres": dict(partitions.settings_of(row).gres)}
+
+
+def check_settings(values: Mapping[str, Any], row: SlurmPartition | None = None) -> dict[str, Any]:
+    """Returns all settings: `values`, and for the others those of the row or the defaults.
+
+    Raises PartitionRefused, also if Slurm answers that there is no such partition. A Slurm that does not
+    answer refuses nothing: `Test` says so."""
+    before = settings_values(row)
+    checked = {**before, **values}
+    candidate = SlurmPartition(**checked)
+    problems = [*_own_problems(checked), *validate(partitions.settings_of(candidate))]
+    if not problems and checked["partition"] != before["partition"]:
+        problems = _partition_problems(candidate)
+    if problems:
+        raise PartitionRefused(problems)
+    return checked
+
+
+def store(cluster: Cluster, checked: Mapping[str, Any]) -> None:
+    """Stores what `check_settings` has returned."""
+    SlurmPartition.objects.update_or_create(cluster=cluster, defaults=dict(checked))
+
+
+def changed_fields(checked: Mapping[str, Any], row: SlurmPartition) -> dict[str, Any]:
+    before = settings_values(row)
+    return {name: value for name, value in checked.items() if value != before[name]}
+
+
+def _own_problems(checked: Mapping[str, Any]) -> list[SettingsProblem]:
+    """Returns the problems of what concerns TrainHub alone."""
+    problems = []
+    if checked["command_host"]:
+        problems.append(
+            SettingsProblem(
+                "command_host",
+                "A login node over ssh is not offered yet. Install Slurm's client commands on the hub's "
+                "machine, and leave this empty.",
+            )
+        )
+    if not _PYTHON.fullmatch(checked["python"]) or ".." in checked["python"].split("/"):
+        problems.append(
+            SettingsProblem("python", "Enter a command such as python3, or an absolute path without spaces.")
+        )
+    gres = checked["gres"]
+    if len(gres) > MAX_GPU_MODELS or any(len(model) > MAX_GPU_MODEL for model in gres):
+        problems.append(
+            SettingsProblem(
+                "gres",
+                f"Name {MAX_GPU_MODELS} GPU models at most, each with {MAX_GPU_MODEL} characters at most.",
+            )
+        )
+    return problems
+
+
+def _partition_problems(candidate: SlurmPartition) -> list[SettingsProblem]:
+    commands = BoundedCommands(partitions.commands_as())
+    try:
+        read_partition(commands, candidate.partition)
+    except SlurmError as error:
+        if error.fault is SlurmFault.REFUSED:
+            message = f"Slurm has no partition {candidate.partition}{_partition_names(commands)}."
+            return [SettingsProblem("partition", message)]
+    return []
+
+
+def _partition_names(commands: SlurmCommands) -> str:
+    """Returns the end of a sentence that names the partitions there are, "" if Slurm does not say."""
+    try:
+        names = sorted(set(commands.run(["sinfo", "-h", "-o", "%R"]).split()))
+    except SlurmError:
+        return ""
+    rest = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return f"; it has {', '.join(names[:MAX_NAMES])}{rest}" if names else ""

@@ -1,0 +1,115 @@
+"""One walk through the queue of a cluster: what holds for every kind of cluster."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+from django.db import transaction
+
+from clusters import leases
+from clusters.models import Cluster
+from jobs.checkpoints import origins, restoring
+from jobs.models import Run
+from jobs.placements.attempt_start import fail_run, record_why, start_attempt
+from jobs.quotas.quota_check import QuotaBook, lock_quotas
+from jobs.scheduling.environment_waits import EnvironmentWaits
+from jobs.scheduling.queue_order import QueuedRun
+from jobs.states import RunState
+from trainhub_launch.scheduler.capacity import FreeNode
+from trainhub_launch.scheduler.placement import Placement
+from trainhub_launch.scheduler.rejections import Refusal
+
+
+class StaleOffers(Exception):
+    """The free resources that were read are out of date: another worker has placed a run on the nodes."""
+
+
+class ClusterQueue(ABC):
+    """Places the queued runs of one cluster one after the other; caches permissions between them."""
+
+    def __init__(self, cluster: Cluster, quotas: QuotaBook) -> None:
+        self._cluster = cluster
+        self._quotas = quotas
+        self._environments = EnvironmentWaits()
+        self._forbidden: dict[int, Refusal | None] = {}
+
+    def process(self, turn: QueuedRun) -> None:
+        """Places the run, fails it, or records why it waits. Raises StaleOffers."""
+        over_quota = self._quotas.refusal(turn.run, turn.needs)
+        if over_quota is not None:
+            # It claims nothing: others need not wait for what it may not have. A quota that was lowered after
+            # the run was submitted fails no run.
+            record_why(turn.run, over_quota.sentence)
+            return
+        unready = self._environments.refusal(turn.run, turn.spec.environment)
+        if unready is not None:
+            if unready.permanent:
+                fail_run(turn.run, unready.sentence)
+            else:
+                record_why(turn.run, unready.sentence)
+            return
+        if unsaved := restoring.unsaved_sentence(turn.run) or origins.late_sentence(turn.run, turn.spec):
+            record_why(turn.run, unsaved)
+            return
+        answer = self._workspace_refusal(turn.run) or self._choose(turn)
+        if not isinstance(answer, Refusal):
+            self._place(turn, answer)
+        elif answer.permanent:
+            fail_run(turn.run, answer.sentence)
+        else:
+            record_why(turn.run, self._why_waiting(turn, answer.sentence))
+
+    @abstractmethod
+    def _choose(self, turn: QueuedRun) -> tuple[FreeNode, ...] | Refusal:
+        """Returns the nodes for the run, as they were when they were chosen."""
+
+    @abstractmethod
+    def _why_waiting(self, turn: QueuedRun, sentence: str) -> str:
+        """Returns why the run waits. `sentence`: of the refusal, which was not permanent."""
+
+    @abstractmethod
+    def _granted(self, turn: QueuedRun, placement: Placement) -> None:
+        """Takes note of a placement."""
+
+    @abstractmethod
+    def finish(self, queue: Iterable[QueuedRun]) -> None:
+        """Ends the walk through all of `queue`."""
+
+    def _workspace_refusal(self, run: Run) -> Refusal | None:
+        if run.workspace_id not in self._forbidden:
+            self._forbidden[run.workspace_id] = leases.forbidden(self._cluster, run.workspace)
+        return self._forbidden[run.workspace_id]
+
+    def _place(self, turn: QueuedRun, expected: tuple[FreeNode, ...]) -> None:
+        run = turn.run
+        with transaction.atomic():
+            # Lock order, the same for every writer: first the run, then the cluster.
+            # Only a run that is still queued: a cancel may have come since the queue was read.
+            current = Run.objects.select_for_update().filter(pk=run.pk, state=RunState.QUEUED).first()
+            if current is None:
+                return
+            quotas = lock_quotas(run.workspace)
+            if quotas is not None and quotas.refusal(run, turn.needs) is not None:
+                raise StaleOffers
+            number = current.attempt + 1
+            result = leases.acquire(
+                self._cluster,
+                turn.needs,
+                holder=run.pk,
+                attempt=number,
+                label=f"run {run.number}",
+                workspace=run.workspace,
+                person=run.created_by_id or 0,
+                # As they were when they were chosen; another worker may have taken them.
+                expected=expected,
+            )
+            if isinstance(result, Placement):
+                start_attempt(current, turn.spec, number, result)
+            elif not result.permanent:
+                raise StaleOffers  # what was reserved stays so
+        if isinstance(result, Placement):
+            self._granted(turn, result)
+            self._quotas.add_lease(run, result)
+        else:
+            fail_run(run, result.sentence)

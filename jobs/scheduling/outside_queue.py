@@ -1,0 +1,46 @@
+"""The queue of a cluster that has one of its own outside of the hub, such as Slurm's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from clusters.backends.contract import OutsideScheduler, Request
+from clusters.models import Cluster
+from jobs.quotas.quota_check import QuotaBook
+from jobs.scheduling.cluster_queue import ClusterQueue
+from jobs.scheduling.queue_order import QueuedRun
+from trainhub_launch.scheduler.capacity import FreeNode
+from trainhub_launch.scheduler.placement import Placement
+from trainhub_launch.scheduler.rejections import Refusal
+
+
+class OutsideQueue(ClusterQueue):
+    """Passes each run on at once, and places it when its nodes are there."""
+
+    def __init__(self, cluster: Cluster, quotas: QuotaBook, scheduler: OutsideScheduler) -> None:
+        super().__init__(cluster, quotas)
+        self._scheduler = scheduler
+
+    def _choose(self, turn: QueuedRun) -> tuple[FreeNode, ...] | Refusal:
+        run = turn.run
+        return self._scheduler.place(
+            Request(
+                cluster=self._cluster,
+                holder=run.pk,
+                attempt=run.attempt + 1,
+                label=f"run {run.number}",
+                demand=turn.needs,
+                workspace=run.workspace,
+                person=run.created_by,
+                grace_s=turn.spec.limits.grace_s,
+            ),
+        )
+
+    def _why_waiting(self, turn: QueuedRun, sentence: str) -> str:  # noqa: ARG002 - it stands for itself
+        return sentence
+
+    def _granted(self, turn: QueuedRun, placement: Placement) -> None:
+        """Nothing of its nodes is offered to others."""
+
+    def finish(self, queue: Iterable[QueuedRun]) -> None:
+        """Who is next is decided outside."""

@@ -1,0 +1,18 @@
+"""A cluster that is a partition of a Slurm, in the world of the routes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clusters.models import UnixAccount
+from tests.clusters.slurm_partitions.builders import make_partition
+from workspaces.access import Principal
+
+
+def partition_of(who: Principal) -> dict[str, dict[str, Any]]:
+    """Parameters of the routes that only such a cluster has."""
+    cluster = make_partition()
+    UnixAccount.objects.create(cluster=cluster, person=who.user, name="ada")
+    paths = [f"{root}clusters/<slug:name>/" for root in ("/", "/api/v1/")]
+    values = {"name": cluster.name}
+    return {f"{path}{part}/": values for path in paths for part in ("test", "unix-accounts")}

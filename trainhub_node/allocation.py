@@ -1,0 +1,143 @@
+"""The agent inside an allocation of Slurm: a node for one run, without root, a service or a shared folder.
+
+The batch script starts it by srun, once on each node. It exchanges the claim code of the script for a token
+of its own, works as any agent, and ends once the hub has everything of the run."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trainhub_launch.json_types import JsonObject
+from trainhub_launch.report import StopOrder
+from trainhub_launch.states import StopReason
+from trainhub_node import configuration, join, settings
+from trainhub_node.agent import Agent
+from trainhub_node.link.hub_client import HubClient, HubError, HubUnavailable
+
+log = logging.getLogger(__name__)
+CLAIM, FINGERPRINT, GRACE = "TRAINHUB_CLAIM", "TRAINHUB_HUB_FINGERPRINT", "TRAINHUB_GRACE_S"
+# How long the hub may be away, or Slurm not yet call the job running, before the node gives up.
+REDEEM_WITHIN_S = 300.0
+RETRY_S = 1.0
+# How long the hub may take to order the run, once all nodes are there; nodes may start minutes apart.
+ORDER_WITHIN_S = 900.0
+LOOK_S = 0.2
+
+
+class ClaimError(Exception):
+    """This process cannot become a node; the message is a sentence that says why."""
+
+
+def run(url: str, env: Mapping[str, str]) -> int:
+    """Returns 0 once the run has ended and the hub has all of it, and 1 if nothing was ordered. Raises
+    ClaimError."""
+    folder = Path(tempfile.mkdtemp(prefix="trainhub-"))
+    try:
+        identity = _redeem(url, folder, env)
+        agent = Agent(settings.read(_agent_environment(url, folder, env, identity)))
+        _heed_signals(agent, int(env.get(GRACE, "10")))
+        watch = _Watch(agent)
+        watch.start()
+        agent.run()
+        return 0 if watch.has_worked else 1
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Watch(threading.Thread):
+    """Closes the agent once its run is settled, or if no run was ordered in time."""
+
+    def __init__(self, agent: Agent) -> None:
+        super().__init__(name="allocation", daemon=True)
+        self._agent = agent
+        self.has_worked = False
+
+    def run(self) -> None:
+        deadline = time.monotonic() + ORDER_WITHIN_S
+        while not self.has_worked and time.monotonic() < deadline:
+            # The folder of an attempt stays there; the attempt itself may be over between two looks.
+            self.has_worked = any(self._agent.settings.attempts.iterdir())
+            time.sleep(LOOK_S)
+        while self._agent.attempts():
+            time.sleep(LOOK_S)
+        self._agent.close()
+
+
+def _redeem(url: str, folder: Path, env: Mapping[str, str]) -> dict[str, Any]:
+    claim: JsonObject = {
+        "code": _variable(env, CLAIM),
+        "job_id": int(_variable(env, "SLURM_JOB_ID")),
+        "restart_count": int(env.get("SLURM_RESTART_COUNT", "0")),
+        "node": env.get("SLURMD_NODENAME") or socket.gethostname(),
+    }
+    fingerprint = env.get(FINGERPRINT, "")
+    pem = join.fetch_authority(url, fingerprint) if fingerprint else ""
+    if pem:
+        (folder / configuration.HUB_CA).write_text(pem)
+    hub = HubClient(url, pem=pem)
+    deadline = time.monotonic() + REDEEM_WITHIN_S
+    try:
+        while True:
+            try:
+                return hub.redeem(claim)
+            except HubUnavailable as error:
+                if time.monotonic() > deadline:
+                    raise ClaimError(f"the hub at {url} gave this node no run: {error}") from error
+                time.sleep(RETRY_S)
+            except HubError as error:
+                raise ClaimError(f"the hub at {url} refuses this node: {error}") from error
+    finally:
+        hub.close()
+
+
+def _agent_environment(
+    url: str, folder: Path, env: Mapping[str, str], identity: Mapping[str, Any]
+) -> dict[str, str]:
+    ca = folder / configuration.HUB_CA
+    return {
+        **env,
+        **({"TRAINHUB_HUB_CA": str(ca)} if ca.exists() else {}),
+        "TRAINHUB_HUB_URL": url,
+        "TRAINHUB_NODE_TOKEN": str(identity["token"]),
+        "TRAINHUB_NODE_NAME": str(identity["name"]),
+        "TRAINHUB_NODE_DIR": str(folder),
+        # Slurm counts them from 0 among those that the job may see, as NVML does there.
+        "TRAINHUB_NODE_GPUS": env.get("CUDA_VISIBLE_DEVICES", ""),
+        "TRAINHUB_NODE_LIMITS": "outer",
+    }
+
+
+def _heed_signals(agent: Agent, grace_s: int) -> None:
+    # A signal handler must not wait for locks that the interrupted code holds.
+    def end(_number: int, _frame: object) -> None:
+        threading.Thread(target=agent.close, name="closing").start()
+
+    def warn(_number: int, _frame: object) -> None:
+        log.warning("The time limit of the Slurm job comes near: the run ends now")
+        threading.Thread(target=_stop, args=(agent, grace_s), name="limit").start()
+
+    signal.signal(signal.SIGURG, warn)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+
+
+def _stop(agent: Agent, grace_s: int) -> None:
+    for folder in agent.attempts():
+        agent.stop(StopOrder(folder.run, folder.attempt, grace_s, StopReason.TIMEOUT))
+
+
+def _variable(env: Mapping[str, str], name: str) -> str:
+    value = env.get(name, "")
+    if not value:
+        raise ClaimError(f"{name} is not set: this command is for the scripts that TrainHub submits to Slurm")
+    return value
