@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -92,7 +93,7 @@ def submit(allocation: Allocation, row: SlurmPartition, name: str, script: str) 
         return
     if not advance(allocation, S.QUEUED, job_id=job_id, sentence=f"Job {job_id} waits in Slurm's queue."):
         # It was canceled while it was submitted.
-        cancel_job(row, allocation.account, job_id)
+        cancel_of_account(row, allocation.account, [job_id])
 
 
 def _find_or_submit(allocation: Allocation, name: str, script: str) -> int:
@@ -102,19 +103,25 @@ def _find_or_submit(allocation: Allocation, name: str, script: str) -> int:
     return queued[-1] if queued else submit_job(commands, script)
 
 
-def cancel(allocation: Allocation) -> None:
-    """Gives the allocation up, whatever it has. What Slurm does not take is repeated by `observe`."""
-    if allocation.state == S.WANTED:
-        advance(allocation, S.OVER, sentence="It was canceled before it was submitted.")
-    elif allocation.job_id is not None and allocation.state != S.OVER:
-        cancel_job(partitions.partition_of(allocation.cluster), allocation.account, allocation.job_id)
+def cancel_all(allocations: Iterable[Allocation]) -> None:
+    """Gives them up, whatever they have, with one call for each account. What Slurm does not take now is
+    asked for again as long as the jobs are there."""
+    jobs: dict[tuple[int, str], list[Allocation]] = defaultdict(list)
+    for allocation in allocations:
+        if allocation.state == S.WANTED:
+            advance(allocation, S.OVER, sentence="It was canceled before it was submitted.")
+        elif allocation.job_id is not None:
+            jobs[allocation.cluster_id, allocation.account].append(allocation)
+    for (_, account), items in jobs.items():
+        row = partitions.partition_of(items[0].cluster)
+        cancel_of_account(row, account, [item.job_id for item in items if item.job_id is not None])
 
 
-def cancel_job(row: SlurmPartition, account: str, job_id: int) -> None:
+def cancel_of_account(row: SlurmPartition, account: str, job_ids: Sequence[int]) -> None:
     try:
-        cancel_jobs(partitions.commands_as(account), [job_id])
+        cancel_jobs(partitions.commands_as(account), job_ids)
     except SlurmError as error:
-        log.warning("Job %d could not be canceled: %s", job_id, str(error))
+        log.warning("Jobs %s could not be canceled: %s", job_ids, error)
         partitions.record_trouble(row, error, timezone.now())
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from django.conf import settings
-from django.db.models import Q
 from django.utils import timezone
 
 from clusters import offers
@@ -56,8 +55,7 @@ class SlurmScheduler:
         return nodes or Refusal(allocation.sentence, FIELD, permanent=False)
 
     def cancel(self, keys: Sequence[AttemptKey]) -> None:
-        for allocation in _of(keys):
-            allocation_requests.cancel(allocation)
+        allocation_requests.cancel_all(_of(keys))
 
     def held(self) -> list[AttemptKey]:
         return list(Allocation.objects.filter(over_at=None).values_list("holder", "attempt"))
@@ -95,10 +93,9 @@ class SlurmBackend:
 
 
 def _of(keys: Sequence[AttemptKey]) -> list[Allocation]:
-    matches = Q(pk=None)
-    for holder, attempt in keys:
-        matches |= Q(holder=holder, attempt=attempt)
-    return list(Allocation.objects.filter(matches, over_at=None).select_related("cluster", "person"))
+    rows = Allocation.objects.filter(holder__in={holder for holder, _ in keys}, over_at=None)
+    wanted = set(keys)
+    return [row for row in rows.select_related("cluster", "person") if (row.holder, row.attempt) in wanted]
 
 
 def _lost(end: EndedJob) -> LostAttempt:
@@ -107,6 +104,8 @@ def _lost(end: EndedJob) -> LostAttempt:
     if state is not None:
         sentence = f"Slurm's job {allocation.job_id} has ended ({state.word}). {state.sentence}"
         may_retry = state.phase is JobPhase.LOST
+        if state.phase is JobPhase.FAILED:
+            sentence += _unreported(allocation)
         if state.phase is JobPhase.CANCELED:
             canceled_by = (
                 f"account {end.canceled_by} in Slurm" if end.canceled_by is not None else "somebody in Slurm"
@@ -114,6 +113,19 @@ def _lost(end: EndedJob) -> LostAttempt:
     return LostAttempt(
         allocation.holder, allocation.attempt, sentence, may_retry=may_retry, canceled_by=canceled_by
     )
+
+
+def _unreported(allocation: Allocation) -> str:
+    """Returns where it says why the nodes of a job never reported to the hub, "" if they did."""
+    if AllocatedNode.objects.filter(allocation=allocation).exists():
+        return ""
+    folder = partitions.partition_of(allocation.cluster).shared_folder
+    where = (
+        f"{folder}/trainhub-{allocation.job_id}.log says why"
+        if folder
+        else "the settings of the cluster have a folder for the output of jobs, which says why"
+    )
+    return f" None of its nodes had reported to the hub: {where}."
 
 
 def _coming(node: SlurmNode) -> FreeNode:

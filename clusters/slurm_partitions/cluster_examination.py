@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from django.conf import settings
 
 from clusters.allocations import partitions
 from clusters.allocations.bounded_commands import BoundedCommands
 from clusters.backends.slurm.examination import CheckResult, SlurmCheck, examine
 from clusters.models import Cluster, SlurmPartition, UnixAccount
+from trainhub_launch.addresses import is_loopback
 from trainhub_launch.scheduler.capacity import words
 
 ACCOUNTING = "accounting"
@@ -28,7 +32,19 @@ def examine_cluster(cluster: Cluster) -> list[SlurmCheck]:
     accounting = next((check for check in checks if check.name == ACCOUNTING), None)
     if accounting is not None:
         SlurmPartition.objects.filter(pk=row.pk).update(has_accounting=accounting.result is CheckResult.OK)
-    return [*checks, _check_accounts(names)]
+    return [*checks, _check_address(), _check_accounts(names)]
+
+
+def _check_address() -> SlurmCheck:
+    """The nodes speak to the hub; whether they reach it is known only once a job runs there."""
+    host = urlsplit(settings.API_URL).hostname or ""
+    if is_loopback(host):
+        return SlurmCheck(
+            "hub",
+            CheckResult.ERROR,
+            f"No node can reach the hub at {settings.API_URL}: start it with OPEN=1.",
+        )
+    return SlurmCheck("hub", CheckResult.OK, f"Nodes are told to report to {settings.API_URL}.")
 
 
 def _check_accounts(names: Sequence[str]) -> SlurmCheck:

@@ -103,6 +103,9 @@ class SlurmHub:
         """Changes the partition's settings, as its page would."""
         self.evaluate(f"SlurmPartition.objects.update(**{settings!r})")
 
+    def restore_python(self) -> None:
+        self.change(python=str(self._python / "bin" / "python"))
+
     def trouble(self) -> str:
         """Why the hub's last call of Slurm failed, "" if it did not."""
         return str(self.evaluate("SlurmPartition.objects.get().trouble"))

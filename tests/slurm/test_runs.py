@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -118,6 +119,20 @@ class TestEnds:
         assert "Slurm refused" in ended["sentence"]
         assert "Invalid account" in ended["sentence"]
         assert slurm_hub.jobs() == []
+
+    def test_a_node_program_that_does_not_start_is_said_with_where_it_says_why(
+        self, slurm_hub: SlurmHub
+    ) -> None:
+        slurm_hub.change(python="/usr/bin/false")
+        try:
+            run = slurm_hub.script(ALONE)
+            ended = slurm_hub.runs.ended(run)
+        finally:
+            slurm_hub.restore_python()
+        assert ended["state"] == "Failed"
+        log = f"{slurm_hub.logs}/trainhub-{slurm_hub.job(run)}.log"
+        assert f"None of its nodes had reported to the hub: {log} says why." in ended["sentence"]
+        assert "exit code 1" in Path(log).read_text()
 
     def test_a_person_without_an_account_there_is_refused(self, slurm_hub: SlurmHub) -> None:
         accounts = f"/api/v1/clusters/{CLUSTER}/unix-accounts/"
