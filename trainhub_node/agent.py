@@ -149,9 +149,9 @@ class Agent:
         finally:
             self._closed.set()
 
-    def attempts(self) -> list[RunDir]:
-        """Returns those that the hub has not settled."""
-        return self._attempts.all()
+    @property
+    def attempts(self) -> Attempts:
+        return self._attempts
 
     def _close_all(self) -> None:
         self._listener.stop()

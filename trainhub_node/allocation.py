@@ -30,7 +30,8 @@ REDEEM_WITHIN_S = 300.0
 RETRY_S = 1.0
 # How long the hub may take to order the run, once all nodes are there; nodes may start minutes apart.
 ORDER_WITHIN_S = 900.0
-LOOK_S = 0.2
+LOOK_S = 0.1
+CLOSE_WITHIN_S = 0.5
 
 
 class ClaimError(Exception):
@@ -45,31 +46,26 @@ def run(url: str, env: Mapping[str, str]) -> int:
         identity = _redeem(url, folder, env)
         agent = Agent(settings.read(_agent_environment(url, folder, env, identity)))
         _heed_signals(agent, int(env.get(GRACE, "10")))
-        watch = _Watch(agent)
-        watch.start()
-        agent.run()
-        return 0 if watch.has_worked else 1
+        worker = threading.Thread(target=agent.run, name="agent", daemon=True)
+        worker.start()
+        has_worked = _wait_until_settled(agent, worker)
+        threading.Thread(target=agent.close, name="closing", daemon=True).start()
+        # The hub has everything. What still closes, such as a look for container engines, must hold no nodes.
+        worker.join(CLOSE_WITHIN_S)
+        return 0 if has_worked else 1
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-class _Watch(threading.Thread):
-    """Closes the agent once its run is settled, or if no run was ordered in time."""
-
-    def __init__(self, agent: Agent) -> None:
-        super().__init__(name="allocation", daemon=True)
-        self._agent = agent
-        self.has_worked = False
-
-    def run(self) -> None:
-        deadline = time.monotonic() + ORDER_WITHIN_S
-        while not self.has_worked and time.monotonic() < deadline:
-            # The folder of an attempt stays there; the attempt itself may be over between two looks.
-            self.has_worked = any(self._agent.settings.attempts.iterdir())
-            time.sleep(LOOK_S)
-        while self._agent.attempts():
-            time.sleep(LOOK_S)
-        self._agent.close()
+def _wait_until_settled(agent: Agent, worker: threading.Thread) -> bool:
+    """Returns whether there was a run: once it is settled, none is ordered in time, or the agent ends."""
+    deadline = time.monotonic() + ORDER_WITHIN_S
+    attempts = agent.attempts
+    while not attempts.has_tracked and time.monotonic() < deadline and worker.is_alive():
+        time.sleep(LOOK_S)
+    while attempts.all() and worker.is_alive():
+        time.sleep(LOOK_S)
+    return attempts.has_tracked
 
 
 def _redeem(url: str, folder: Path, env: Mapping[str, str]) -> dict[str, Any]:
@@ -132,7 +128,7 @@ def _heed_signals(agent: Agent, grace_s: int) -> None:
 
 
 def _stop(agent: Agent, grace_s: int) -> None:
-    for folder in agent.attempts():
+    for folder in agent.attempts.all():
         agent.stop(StopOrder(folder.run, folder.attempt, grace_s, StopReason.TIMEOUT))
 
 

@@ -88,7 +88,7 @@ class SlurmCluster:
             self._add_accounts()
         for name in self.nodes:
             self.start_node(name)
-        eventually(self._all_idle, STARTED_S, "all nodes are idle")
+        self.wait_until_idle()
         return self
 
     def stop(self) -> None:
@@ -144,6 +144,9 @@ class SlurmCluster:
             return self.admin("sinfo", "-h", "-n", name, "-o", "%T").split()[:1] == [state]
 
         eventually(has_state, STARTED_S, f"{name} is {state}")
+
+    def wait_until_idle(self) -> None:
+        eventually(self._all_idle, STARTED_S, "all nodes are idle")
 
     def is_up(self) -> bool:
         return "is UP" in self.controller.run("scontrol", "ping", check=False, env=self.environment()).stdout

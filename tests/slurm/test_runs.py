@@ -181,7 +181,7 @@ class TestEnds:
             slurm_hub.slurm.reconfigure()
             slurm_hub.runs.client.post(f"/api/v1/runs/{run}/cancel/").raise_for_status()
             slurm_hub.runs.ended(run)
-            slurm_hub.slurm.wait_for_node(name, "idle")
+            slurm_hub.slurm.wait_until_idle()
 
 
 @pytest.mark.long
@@ -198,6 +198,7 @@ class TestInterruptions:
             slurm_hub.slurm.start_controller()
         eventually(slurm_hub.slurm.is_up, 30, "the controller is back")
         eventually(lambda: not slurm_hub.trouble(), 60, "the trouble is over")
+        slurm_hub.slurm.wait_until_idle()
 
     def test_a_worker_that_is_killed_loses_nothing(self, slurm_hub: SlurmHub) -> None:
         run = slurm_hub.script(ALONE)

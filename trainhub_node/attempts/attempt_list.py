@@ -38,6 +38,7 @@ class Attempts:
     """The attempts that have an order and that the hub has not settled, and the ports reserved for them."""
 
     def __init__(self, settings: NodeSettings) -> None:
+        self.has_tracked = False  # whether there ever was one
         self._settings = settings
         self._lock = threading.RLock()
         self._folders: dict[Key, RunDir] = {}
@@ -86,6 +87,7 @@ class Attempts:
         claim = records.read(folder.claim) or {}
         owner = read_owner(folder)
         with self._lock:
+            self.has_tracked = True
             self._folders[folder.key] = folder
             self._ports[folder.key] = set(claim.get("held", ()))
             self._owners[folder.key] = owner
