@@ -22,7 +22,7 @@ from tests.slurm import configuration
 from tests.slurm.configuration import Layout, slurm_conf
 
 # On a machine that is as busy as tests make it.
-STARTED_S = 60.0
+STARTED_S = 120.0
 PROJECT = Path(__file__).resolve().parent.parent.parent
 MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
 # A machine's own part of the memory hierarchy, in place of the empty folder that `ip netns exec` leaves.

@@ -15,6 +15,8 @@ from tests.node.link.installed import PIP, build
 from tests.slurm.cluster import SlurmCluster
 
 CLUSTER = "hpc"
+# On a machine that is as busy as tests make it.
+PATIENCE_S = 120.0
 # The Python of Debian: accounts of people cannot enter the home of root, where the tests' own is.
 NODE_PYTHON = "/usr/bin/python3"
 
@@ -73,7 +75,7 @@ class SlurmHub:
     def clear(self) -> None:
         """Ends all runs, and waits until Slurm has no job of them."""
         self.hub.cancel_all()
-        eventually(lambda: not self.jobs(), 60, "no job is left")
+        eventually(lambda: not self.jobs(), PATIENCE_S, "no job is left")
 
     def script(self, text: str, *, nodes: int = 1, processes: int = 0, **spec: Any) -> str:
         """Submits a script; with `processes` as PyTorch, so many on all nodes together."""
@@ -87,8 +89,15 @@ class SlurmHub:
             }
         return self.runs.script(text, resources=resources, **spec)
 
+    def starts(self, run: str) -> None:
+        """Waits until its script says that it is here."""
+        self.runs.says(run, b"here", seconds=PATIENCE_S)
+
+    def ended(self, run: str) -> dict[str, Any]:
+        return self.runs.ended(run, PATIENCE_S)
+
     def completes(self, run: str) -> None:
-        ended = self.runs.ended(run, 120)
+        ended = self.ended(run)
         assert ended["state"] == "Completed", ended["sentence"]
 
     def jobs(self) -> list[str]:
@@ -115,7 +124,7 @@ class SlurmHub:
         code = f"{preparation}\nimport json\nfrom clusters.models import *\nprint(json.dumps({expression}))"
         return json.loads(self.hub.manage("shell", "-c", code).stdout.splitlines()[-1])
 
-    def waits(self, run: str, text: str, seconds: float = 40) -> str:
+    def waits(self, run: str, text: str, seconds: float = PATIENCE_S) -> str:
         """Waits until the run's sentence contains the text."""
 
         def sentence() -> str:

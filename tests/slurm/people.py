@@ -14,7 +14,7 @@ from tests.hub import eventually
 from tests.slurm.cluster import SlurmCluster
 
 # Slurm schedules once a second, and a busy machine is slow.
-STATE_S = 40.0
+STATE_S = 120.0
 ENDED_S = 150.0
 PLAIN = BatchJob("test", "main", ("sleep 600",), memory_mb=50)
 

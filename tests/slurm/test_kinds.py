@@ -9,7 +9,7 @@ import pytest
 
 from clusters.kinds import AGENT, BACKENDS, SLURM
 from tests.hub import eventually
-from tests.slurm.hub import CLUSTER, SlurmHub
+from tests.slurm.hub import CLUSTER, PATIENCE_S, SlurmHub
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.long]
 CLUSTERS = {AGENT: "local", SLURM: CLUSTER}
@@ -31,16 +31,16 @@ class TestEveryKind:
 
     def test_a_rank_that_fails_fails_the_run_after_its_retries(self, slurm_hub: SlurmHub, kind: str) -> None:
         run = slurm_hub.script(FAIL, limits={"retries": 1}, **_on(kind))
-        ended = slurm_hub.runs.ended(run, 90)
+        ended = slurm_hub.ended(run)
         assert (ended["state"], ended["attempt"]) == ("Failed", 2)
         assert ended["sentence"].startswith("Rank 0 exited with code 3 on ")
         assert _is_free(slurm_hub, run)
 
     def test_a_canceled_run_leaves_nothing(self, slurm_hub: SlurmHub, kind: str) -> None:
         run = slurm_hub.script(WAIT, **_on(kind))
-        slurm_hub.runs.says(run, b"here")
+        slurm_hub.starts(run)
         slurm_hub.runs.client.post(f"/api/v1/runs/{run}/cancel/").raise_for_status()
-        assert slurm_hub.runs.ended(run)["state"] == "Canceled"
+        assert slurm_hub.ended(run)["state"] == "Canceled"
         assert _is_free(slurm_hub, run)
 
     def test_what_no_node_has_is_refused_with_its_field(self, slurm_hub: SlurmHub, kind: str) -> None:
@@ -81,4 +81,4 @@ def _is_free(slurm_hub: SlurmHub, run: str) -> bool:
         f"Lease.objects.filter(holder={run!r}, released_at=None).count() + "
         f"Allocation.objects.filter(holder={run!r}, over_at=None).count()"
     )
-    return bool(eventually(lambda: slurm_hub.evaluate(held) == 0, 60, "nothing is held"))
+    return bool(eventually(lambda: slurm_hub.evaluate(held) == 0, PATIENCE_S, "nothing is held"))

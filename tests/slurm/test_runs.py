@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.hub import eventually
-from tests.slurm.hub import CLUSTER, SlurmHub
+from tests.slurm.hub import CLUSTER, PATIENCE_S, SlurmHub
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm]
 ALONE = "import os; print(os.getuid(), os.uname().nodename, flush=True)"
@@ -57,7 +57,7 @@ class TestTraining:
         run = slurm_hub.script(ALONE)
         slurm_hub.completes(run)
         assert slurm_hub.runs.log(run).split()[0] == b"64101"
-        eventually(lambda: not slurm_hub.jobs(), 30, "its job ends by itself")
+        eventually(lambda: not slurm_hub.jobs(), PATIENCE_S, "its job ends by itself")
 
     def test_ranks_on_two_nodes_meet(self, slurm_hub: SlurmHub) -> None:
         run = slurm_hub.script(MEET, nodes=2, processes=4, resources={"gpus_per_node": 0})
@@ -73,13 +73,15 @@ class TestTraining:
     @pytest.mark.long
     def test_nodes_are_listed_only_while_a_job_has_them(self, slurm_hub: SlurmHub) -> None:
         run = slurm_hub.script(WAIT)
-        slurm_hub.runs.says(run, b"here")
+        slurm_hub.starts(run)
         # Those of earlier jobs leave the list within seconds.
-        eventually(lambda: [node["status"] for node in _nodes(slurm_hub)] == ["ready"], 30, "one is listed")
+        eventually(
+            lambda: [node["status"] for node in _nodes(slurm_hub)] == ["ready"], PATIENCE_S, "one is listed"
+        )
         slurm_hub.runs.client.post(f"/api/v1/runs/{run}/cancel/").raise_for_status()
-        assert slurm_hub.runs.ended(run)["state"] == "Canceled"
-        eventually(lambda: not slurm_hub.jobs(), 30, "its job ends by itself")
-        eventually(lambda: not _nodes(slurm_hub), 30, "the node is listed no more")
+        assert slurm_hub.ended(run)["state"] == "Canceled"
+        eventually(lambda: not slurm_hub.jobs(), PATIENCE_S, "its job ends by itself")
+        eventually(lambda: not _nodes(slurm_hub), PATIENCE_S, "the node is listed no more")
 
 
 @pytest.mark.long
@@ -102,8 +104,8 @@ class TestWaiting:
             run = slurm_hub.script(ALONE)
             slurm_hub.waits(run, "partition")
             slurm_hub.runs.client.post(f"/api/v1/runs/{run}/cancel/").raise_for_status()
-            assert slurm_hub.runs.ended(run)["state"] == "Canceled"
-            eventually(lambda: not slurm_hub.jobs(), 30, "its job is canceled")
+            assert slurm_hub.ended(run)["state"] == "Canceled"
+            eventually(lambda: not slurm_hub.jobs(), PATIENCE_S, "its job is canceled")
         finally:
             slurm_hub.slurm.admin("scontrol", "update", "PartitionName=main", "State=UP")
 
@@ -112,7 +114,7 @@ class TestEnds:
     def test_what_slurm_refuses_fails_in_its_own_words(self, slurm_hub: SlurmHub) -> None:
         slurm_hub.change(account="nobodys")
         try:
-            ended = slurm_hub.runs.ended(slurm_hub.script(ALONE))
+            ended = slurm_hub.ended(slurm_hub.script(ALONE))
         finally:
             slurm_hub.change(account="")
         assert ended["state"] == "Failed"
@@ -126,7 +128,7 @@ class TestEnds:
         slurm_hub.change(python="/usr/bin/false")
         try:
             run = slurm_hub.script(ALONE)
-            ended = slurm_hub.runs.ended(run)
+            ended = slurm_hub.ended(run)
         finally:
             slurm_hub.restore_python()
         assert ended["state"] == "Failed"
@@ -138,7 +140,7 @@ class TestEnds:
         accounts = f"/api/v1/clusters/{CLUSTER}/unix-accounts/"
         slurm_hub.runs.client.delete(accounts, params={"person": "admin"}).raise_for_status()
         try:
-            ended = slurm_hub.runs.ended(slurm_hub.script(ALONE))
+            ended = slurm_hub.ended(slurm_hub.script(ALONE))
         finally:
             entry = {"person": "admin", "account": "ada"}
             slurm_hub.runs.client.put(accounts, json=entry).raise_for_status()
@@ -148,18 +150,18 @@ class TestEnds:
 
     def test_canceled_in_slurm_is_canceled_here(self, slurm_hub: SlurmHub) -> None:
         run = slurm_hub.script(WAIT)
-        slurm_hub.runs.says(run, b"here")
+        slurm_hub.starts(run)
         slurm_hub.slurm.admin("scancel", slurm_hub.job(run))
-        ended = slurm_hub.runs.ended(run)
+        ended = slurm_hub.ended(run)
         assert (ended["state"], ended["sentence"]) == ("Canceled", "Canceled by account 0 in Slurm.")
 
     @pytest.mark.long
     def test_the_ranks_are_told_of_the_time_limit(self, slurm_hub: SlurmHub) -> None:
         run = slurm_hub.script(SAVE)
-        slurm_hub.runs.says(run, b"here")
+        slurm_hub.starts(run)
         # Its warning is due 70 s before the end.
         slurm_hub.slurm.admin("scontrol", "update", f"JobId={slurm_hub.job(run)}", "TimeLimit=1")
-        ended = slurm_hub.runs.ended(run, 120)
+        ended = slurm_hub.ended(run)
         assert (ended["state"], ended["reason"]) == ("Failed", "limit_outside")
         assert b"saved" in slurm_hub.runs.log(run)
 
@@ -167,7 +169,7 @@ class TestEnds:
     def test_a_node_that_vanishes_costs_no_retry(self, slurm_hub: SlurmHub) -> None:
         slurm_hub.slurm.reconfigure(SlurmdTimeout="5", MessageTimeout="2")
         run = slurm_hub.script(WAIT)
-        slurm_hub.runs.says(run, b"here")
+        slurm_hub.starts(run)
         (name,) = slurm_hub.slurm.admin("squeue", "-h", "-o", "%N").split()
         machine = slurm_hub.slurm.nodes[name]
         machine.cut()
@@ -180,7 +182,7 @@ class TestEnds:
             machine.heal()
             slurm_hub.slurm.reconfigure()
             slurm_hub.runs.client.post(f"/api/v1/runs/{run}/cancel/").raise_for_status()
-            slurm_hub.runs.ended(run)
+            slurm_hub.ended(run)
             slurm_hub.slurm.wait_until_idle()
 
 
@@ -188,16 +190,16 @@ class TestEnds:
 class TestInterruptions:
     def test_a_controller_that_is_away_ends_nothing(self, slurm_hub: SlurmHub) -> None:
         run = slurm_hub.script("import time; print('here', flush=True); time.sleep(20)")
-        slurm_hub.runs.says(run, b"here")
+        slurm_hub.starts(run)
         slurm_hub.slurm.wait_for_saved_state()
         slurm_hub.slurm.kill_controller()
         try:
-            eventually(lambda: "does not answer" in slurm_hub.trouble(), 60, "the trouble is noted")
+            eventually(lambda: "does not answer" in slurm_hub.trouble(), PATIENCE_S, "the trouble is noted")
             slurm_hub.completes(run)
         finally:
             slurm_hub.slurm.start_controller()
-        eventually(slurm_hub.slurm.is_up, 30, "the controller is back")
-        eventually(lambda: not slurm_hub.trouble(), 60, "the trouble is over")
+        eventually(slurm_hub.slurm.is_up, PATIENCE_S, "the controller is back")
+        eventually(lambda: not slurm_hub.trouble(), PATIENCE_S, "the trouble is over")
         slurm_hub.slurm.wait_until_idle()
 
     def test_a_worker_that_is_killed_loses_nothing(self, slurm_hub: SlurmHub) -> None:
@@ -220,7 +222,7 @@ class TestClaims:
 
     def test_a_code_counts_once_and_only_for_its_own_running_job(self, slurm_hub: SlurmHub) -> None:
         run = slurm_hub.script(WAIT)
-        slurm_hub.runs.says(run, b"here")
+        slurm_hub.starts(run)
         job = int(slurm_hub.job(run))
         code = _code(slurm_hub, run)
         claim = {"code": code, "job_id": job, "restart_count": 0, "node": "n1"}
@@ -235,8 +237,8 @@ class TestClaims:
             assert "on other nodes" in refusal(node="n2")
             assert "not for 99" in refusal(job_id=99)
             slurm_hub.runs.client.post(f"/api/v1/runs/{run}/cancel/").raise_for_status()
-            slurm_hub.runs.ended(run)
-            eventually(lambda: not slurm_hub.jobs(), 30, "its job ends")
+            slurm_hub.ended(run)
+            eventually(lambda: not slurm_hub.jobs(), PATIENCE_S, "its job ends")
             assert refusal()
 
 
