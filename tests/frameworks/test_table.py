@@ -139,9 +139,14 @@ def knowledge_of_frameworks(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.lineno} compares with {word!r}" for word in words if word in NAMES)
 
 
+# The formats of other launchers have words of their own for some frameworks. Those that they have none for
+# are written from the plan.
+FOREIGN = {PROJECT / "jobs" / "exports", PROJECT / "jobs" / "imports"}
+
+
 def test_nothing_else_tells_frameworks_apart() -> None:
     table = PROJECT / "trainhub_launch" / "frameworks"
-    others = [path for path in modules(*PACKAGES) if table not in path.parents]
+    others = [path for path in modules(*PACKAGES) if not {table, *FOREIGN} & set(path.parents)]
     assert len(others) > 100
     wrong = [
         f"{path.relative_to(PROJECT)}:{place}"

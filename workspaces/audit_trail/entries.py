@@ -29,6 +29,7 @@ WORDS = {
     "cluster.made": "created the cluster",
     "cluster.resumed": "resumed the cluster",
     "cluster.shares_changed": "changed the shares of workspaces in the cluster",
+    "cluster.unix-account": "changed the Unix account of a person in the cluster",
     "experiment.delete": "deleted the experiment",
     "experiment.purge": "permanently deleted the experiment",
     "experiment.restore": "restored the experiment",
