@@ -6,8 +6,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-import select
-import socket
 import threading
 import time
 from collections import deque
@@ -17,6 +15,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
+
+from tests.stores.held_answers import wait_while_held
 
 BUCKET, PUBLIC = "birds", "public"
 KEY_ID, SECRET = "AKIATEST", "the-secret-part-of-the-key"
@@ -208,12 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "HEAD":
             return
         for offset in range(start, end, BLOCK):
-            is_held = False
-            while self.server.hold_from is not None and offset >= self.server.hold_from:
-                is_held = True
-                time.sleep(0.05)
-            if is_held and self._is_left():
-                # A test has killed the other side meanwhile: what nobody reads does not count as sent.
+            if not wait_while_held(self.server, self.connection, offset):
                 self.close_connection = True
                 return
             block = content[offset : min(offset + BLOCK, end)]
@@ -224,14 +219,6 @@ class _Handler(BaseHTTPRequestHandler):
                 # A test has killed the other side.
                 self.close_connection = True
                 return
-
-    def _is_left(self) -> bool:
-        """Whether the other side has closed the connection."""
-        ready, _, _ = select.select([self.connection], [], [], 0)
-        try:
-            return bool(ready) and not self.connection.recv(1, socket.MSG_PEEK)
-        except ConnectionResetError:
-            return True
 
     def _fail(self, status: int, code: str) -> None:
         self._body(f"<Error><Code>{code}</Code><Message>no</Message></Error>", status)
