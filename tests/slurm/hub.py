@@ -101,8 +101,8 @@ class SlurmHub:
         assert ended["state"] == "Completed", ended["sentence"]
 
     def jobs(self) -> list[str]:
-        """The numbers of all jobs that Slurm has not ended."""
-        return self.slurm.admin("squeue", "-h", "-o", "%A").split()
+        """The numbers of all jobs of the cluster's partition that Slurm has not ended."""
+        return self.slurm.admin("squeue", "-h", "-p", "main", "-o", "%A").split()
 
     def job(self, run: str) -> str:
         """The number of the run's job."""
