@@ -118,10 +118,12 @@ def _free_name(cluster: Cluster, slurm_node: str) -> str:
 
 def release_nodes_of_ended() -> None:
     """Ends the tokens of nodes whose allocation is over. Their rows stay, with their history."""
-    now = timezone.now()
     # A row may serve a later job already.
     in_use = AllocatedNode.objects.filter(allocation__over_at=None).values("node")
     over = AllocatedNode.objects.exclude(allocation__over_at=None).values("node")
-    Node.objects.filter(pk__in=over, removed_at=None).exclude(pk__in=in_use).update(
-        revoked_at=now, removed_at=now
-    )
+    nodes = Node.objects.filter(pk__in=over, removed_at=None).exclude(pk__in=in_use)
+    # Read first: this is asked every few seconds, also where there is no Slurm, and a write locks SQLite.
+    ended = list(nodes.values_list("pk", flat=True))
+    if ended:
+        now = timezone.now()
+        Node.objects.filter(pk__in=ended).update(revoked_at=now, removed_at=now)
