@@ -51,13 +51,13 @@ class SlurmScheduler:
             allocation_requests.submit(allocation, row, job_name(request), script)
         if allocation.state == AllocationState.OVER:
             return Refusal(allocation.sentence, FIELD, permanent=True)
-        nodes = self._granted(allocation, request)
+        nodes = self._reporting_nodes(allocation, request)
         return nodes or Refusal(allocation.sentence, FIELD, permanent=False)
 
     def cancel(self, keys: Sequence[AttemptKey]) -> None:
         allocation_requests.cancel_all(_of(keys))
 
-    def held(self) -> list[AttemptKey]:
+    def open_attempts(self) -> list[AttemptKey]:
         return list(Allocation.objects.filter(over_at=None).values_list("holder", "attempt"))
 
     def observe(self) -> list[LostAttempt]:
@@ -65,7 +65,7 @@ class SlurmScheduler:
         redemption.release_nodes_of_ended()
         return [_lost(end) for end in allocation_requests.observe(timezone.now())]
 
-    def _granted(self, allocation: Allocation, request: Request) -> tuple[FreeNode, ...]:
+    def _reporting_nodes(self, allocation: Allocation, request: Request) -> tuple[FreeNode, ...]:
         """Returns the allocation's nodes as they report, once all of them do."""
         names = AllocatedNode.objects.filter(allocation=allocation, node__revoked_at=None).values_list(
             "node__name", flat=True

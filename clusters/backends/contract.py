@@ -1,4 +1,5 @@
-"""What each kind of cluster answers. `jobs` and the pages ask this and never for the kind itself."""
+"""What each kind of cluster answers. Placement and recovery ask this and never for the kind; pages ask for
+it only where a kind has settings or a view of its own."""
 
 from __future__ import annotations
 
@@ -54,11 +55,11 @@ class OutsideScheduler(Protocol):
     def cancel(self, keys: Sequence[AttemptKey]) -> None:
         """Gives up what the attempts have or wait for."""
 
-    def held(self) -> list[AttemptKey]:
+    def open_attempts(self) -> list[AttemptKey]:
         """Returns the attempts that have or wait for something, in all clusters of this kind."""
 
     def observe(self) -> list[LostAttempt]:
-        """Looks at what became of all that `held` returns. Returns the attempts whose end is new."""
+        """Looks at what became of all that `open_attempts` returns. Returns the attempts whose end is new."""
 
 
 class Backend(Protocol):

@@ -46,17 +46,17 @@ def _end(lost: LostAttempt) -> None:
 
 
 def _give_back(scheduler: OutsideScheduler, now: datetime) -> None:
-    held = scheduler.held()
-    if not held:
+    keys = scheduler.open_attempts()
+    if not keys:
         return
-    runs = Run.objects.in_bulk([holder for holder, _ in held])
+    runs = Run.objects.in_bulk([holder for holder, _ in keys])
     ends: dict[AttemptKey, datetime] = defaultdict(lambda: now)
     for attempt in Attempt.objects.filter(run__in=runs, ended_at__lt=now).only(
         "run_id", "number", "ended_at"
     ):
         if attempt.ended_at is not None:
             ends[attempt.run_id, attempt.number] = attempt.ended_at
-    scheduler.cancel([key for key in held if _is_abandoned(runs.get(key[0]), key, ends, now)])
+    scheduler.cancel([key for key in keys if _is_abandoned(runs.get(key[0]), key, ends, now)])
 
 
 def _is_abandoned(run: Run | None, key: AttemptKey, ends: dict[AttemptKey, datetime], now: datetime) -> bool:

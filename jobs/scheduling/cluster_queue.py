@@ -69,7 +69,7 @@ class ClusterQueue(ABC):
         """Returns why the run waits. `sentence`: of the refusal, which was not permanent."""
 
     @abstractmethod
-    def _granted(self, turn: QueuedRun, placement: Placement) -> None:
+    def _note_placement(self, turn: QueuedRun, placement: Placement) -> None:
         """Takes note of a placement."""
 
     @abstractmethod
@@ -109,7 +109,7 @@ class ClusterQueue(ABC):
             elif not result.permanent:
                 raise StaleOffers  # what was reserved stays so
         if isinstance(result, Placement):
-            self._granted(turn, result)
+            self._note_placement(turn, result)
             self._quotas.add_lease(run, result)
         else:
             fail_run(run, result.sentence)

@@ -43,7 +43,7 @@ class HubQueue(ClusterQueue):
         is_head = self._line.wait(turn.needs, turn.run)
         return _behind(turn.run, in_front) if in_front else self._why(turn, is_head=is_head)
 
-    def _granted(self, turn: QueuedRun, placement: Placement) -> None:
+    def _note_placement(self, turn: QueuedRun, placement: Placement) -> None:
         self._line.grant(placement, turn.needs, self._reserved.pop(turn.run.pk, None))
         self._offers_by_workspace.clear()
 

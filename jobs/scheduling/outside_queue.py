@@ -39,7 +39,7 @@ class OutsideQueue(ClusterQueue):
     def _why_waiting(self, turn: QueuedRun, sentence: str) -> str:  # noqa: ARG002 - it stands for itself
         return sentence
 
-    def _granted(self, turn: QueuedRun, placement: Placement) -> None:
+    def _note_placement(self, turn: QueuedRun, placement: Placement) -> None:
         """Nothing of its nodes is offered to others."""
 
     def finish(self, queue: Iterable[QueuedRun]) -> None:
