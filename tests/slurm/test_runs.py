@@ -148,6 +148,7 @@ class TestEnds:
         assert "has no Unix account for admin; ask an operator" in ended["sentence"]
         assert slurm_hub.jobs() == []
 
+    @pytest.mark.long
     def test_canceled_in_slurm_is_canceled_here(self, slurm_hub: SlurmHub) -> None:
         run = slurm_hub.script(WAIT)
         slurm_hub.starts(run)
