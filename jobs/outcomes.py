@@ -97,7 +97,8 @@ def derive(
        one in rank order.
     4. The first rank, by end time, that failed and was not stopped by the node. Ranks that do not decide the
        run count only while some deciding rank has not succeeded.
-    5. A deciding rank that did not succeed although no rank failed (ended as an orphan, never started).
+    5. A deciding rank that did not succeed although no rank failed (ended as an orphan or from outside,
+       never started).
     6. Outputs that could not be saved.
     7. Success: every deciding rank succeeded. Ranks that only serve, such as parameter servers, count as
        successful when the node stops them."""
@@ -232,6 +233,9 @@ def _missing_end(parts: Sequence[NodePart]) -> tuple[Reason, JsonObject] | None:
             # status.
             if StopReason.CANCELED in stopping:
                 return Reason.CANCELED, {"who": f"node {stopping[StopReason.CANCELED].node}"}
+            if StopReason.OUTSIDE in stopping:
+                detail = f"{stopping[StopReason.OUTSIDE].node} was told by the cluster's scheduler to end."
+                return Reason.ENDED_OUTSIDE, {"detail": detail}
             if StopReason.ORPHAN in stopping:
                 return Reason.ORPHANED, {"node": stopping[StopReason.ORPHAN].node}
             return Reason.LAUNCH_FAILED, {

@@ -33,7 +33,7 @@ class RankState(StrEnum):
 
 class StopReason(StrEnum):
     """Why a node ends its part of an attempt. DISK: see ErrorKind. SERVED: every deciding rank has succeeded,
-    and those on this node only serve."""
+    and those on this node only serve. OUTSIDE: the scheduler that lent the node has told it to end."""
 
     CANCELED = "canceled"
     PREEMPTED = "preempted"
@@ -42,6 +42,7 @@ class StopReason(StrEnum):
     ORPHAN = "orphan"
     SERVED = "served"
     DISK = "disk"
+    OUTSIDE = "outside"
 
 
 class ErrorKind(StrEnum):

@@ -115,21 +115,25 @@ def _agent_environment(
 def _heed_signals(agent: Agent, grace_s: int) -> None:
     # A signal handler must not wait for locks that the interrupted code holds.
     def end(_number: int, _frame: object) -> None:
-        threading.Thread(target=agent.close, name="closing").start()
+        log.warning("Slurm ends the job: the ranks may save their work, and then the run ends here")
+        threading.Thread(target=_stop, args=(agent, grace_s, StopReason.OUTSIDE), name="ending").start()
 
     def warn(_number: int, _frame: object) -> None:
         log.warning("The time limit of the Slurm job comes near: the run ends now")
-        threading.Thread(target=_stop, args=(agent, grace_s), name="limit").start()
+        threading.Thread(target=_stop, args=(agent, grace_s, StopReason.TIMEOUT), name="limit").start()
 
     signal.signal(signal.SIGURG, warn)
-
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
 
 
-def _stop(agent: Agent, grace_s: int) -> None:
-    for folder in agent.attempts.all():
-        agent.stop(StopOrder(folder.run, folder.attempt, grace_s, StopReason.TIMEOUT))
+def _stop(agent: Agent, grace_s: int, reason: StopReason) -> None:
+    """Ends the run. What its ranks still write reaches the hub; then the node program ends by itself."""
+    running = agent.attempts.all()
+    for folder in running:
+        agent.stop(StopOrder(folder.run, folder.attempt, grace_s, reason))
+    if not running and reason is StopReason.OUTSIDE:
+        agent.close()
 
 
 def _variable(env: Mapping[str, str], name: str) -> str:

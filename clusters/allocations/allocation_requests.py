@@ -80,7 +80,7 @@ def submit(allocation: Allocation, row: SlurmPartition, name: str, script: str) 
     now = timezone.now()
     # Of two workers with the same run, one calls.
     mine = Allocation.objects.filter(pk=allocation.pk, state=S.WANTED, calling_until=allocation.calling_until)
-    if (allocation.calling_until or now) > now or not mine.update(calling_until=now + CALL_WITHIN):
+    if (allocation.calling_until or now) > now or not mine.update(calling_until=now + CALL_WITHIN, name=name):
         return
     try:
         job_id = _find_or_submit(allocation, name, script)
@@ -109,12 +109,30 @@ def cancel_all(allocations: Iterable[Allocation]) -> None:
     jobs: dict[tuple[int, str], list[Allocation]] = defaultdict(list)
     for allocation in allocations:
         if allocation.state == S.WANTED:
-            advance(allocation, S.OVER, sentence="It was canceled before it was submitted.")
-        elif allocation.job_id is not None:
+            _find_or_give_up(allocation)
+        if allocation.job_id is not None:
             jobs[allocation.cluster_id, allocation.account].append(allocation)
     for (_, account), items in jobs.items():
         row = partitions.partition_of(items[0].cluster)
         cancel_of_account(row, account, [item.job_id for item in items if item.job_id is not None])
+
+
+def _find_or_give_up(allocation: Allocation) -> None:
+    """Ends a request without a job. If a submission got no answer, Slurm is asked first whether it has it."""
+    now = timezone.now()
+    if (allocation.calling_until or now) > now:
+        return  # its answer may still come
+    if allocation.calling_until is not None:
+        row = partitions.partition_of(allocation.cluster)
+        try:
+            queued = job_ids_by_name(partitions.commands_as(allocation.account), allocation.name)
+        except SlurmError as error:
+            partitions.record_trouble(row, error, now)
+            return
+        if queued:
+            advance(allocation, S.QUEUED, job_id=queued[-1])
+            return
+    advance(allocation, S.OVER, sentence="It was canceled before it was submitted.")
 
 
 def cancel_of_account(row: SlurmPartition, account: str, job_ids: Sequence[int]) -> None:

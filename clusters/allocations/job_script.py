@@ -27,15 +27,15 @@ class NodeProgram:
     fingerprint: str = ""
 
 
-def job_script(settings: SlurmSettings, request: Request, program: NodeProgram) -> str:
-    """Returns what sbatch gets."""
+def job_script(settings: SlurmSettings, request: Request, program: NodeProgram, lost_starts: int = 0) -> str:
+    """Returns what sbatch gets. `lost_starts`: how many jobs the attempt had before."""
     demand = request.demand
     # Without limits of its own a run gets a core for each of its processes.
     cores = math.ceil(demand.cpus) or demand.gpus or demand.slots or 1
     log = f"{settings.shared_folder}/trainhub-%j.log" if settings.shared_folder else "/dev/null"
     return batch_script(
         BatchJob(
-            name=job_name(request),
+            name=job_name(request, lost_starts),
             partition=settings.partition,
             body=_body(demand.nodes, program),
             nodes=demand.nodes,
@@ -55,9 +55,10 @@ def job_script(settings: SlurmSettings, request: Request, program: NodeProgram) 
     )
 
 
-def job_name(request: Request) -> str:
+def job_name(request: Request, lost_starts: int = 0) -> str:
     """Returns the job's name, which no other job has: a submission without an answer is found by it."""
-    return f"{request.label.replace(' ', '-')}.{request.attempt}-{request.holder[:8]}"
+    again = f"-again-{lost_starts}" if lost_starts else ""
+    return f"{request.label.replace(' ', '-')}.{request.attempt}-{request.holder[:8]}{again}"
 
 
 def time_limit_s(settings: SlurmSettings, request: Request) -> int:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 
 from django.conf import settings
 from django.utils import timezone
 
 from clusters import offers
-from clusters.allocations import allocation_requests, claim_codes, partitions, redemption
+from clusters.allocations import (
+    allocation_requests,
+    claim_codes,
+    lost_starts,
+    partitions,
+    redemption,
+    reported_ends,
+)
 from clusters.allocations.allocation_requests import EndedJob
 from clusters.allocations.job_script import NodeProgram, job_name, job_script, time_limit_s
 from clusters.allocations.snapshots import snapshot_of
@@ -47,8 +55,8 @@ class SlurmScheduler:
             program = NodeProgram(
                 row.python, settings.API_URL, claim_codes.claim_code(allocation.pk), ca_fingerprint()
             )
-            script = job_script(partitions.settings_of(row), request, program)
-            allocation_requests.submit(allocation, row, job_name(request), script)
+            script = job_script(partitions.settings_of(row), request, program, allocation.lost_starts)
+            allocation_requests.submit(allocation, row, job_name(request, allocation.lost_starts), script)
         if allocation.state == AllocationState.OVER:
             return Refusal(allocation.sentence, FIELD, permanent=True)
         nodes = self._reporting_nodes(allocation, request)
@@ -64,6 +72,12 @@ class SlurmScheduler:
         # Not at once: whoever is told of the end must be the first to act on it.
         redemption.release_nodes_of_ended()
         return [_lost(end) for end in allocation_requests.observe(timezone.now())]
+
+    def may_explain(self, key: AttemptKey, now: datetime) -> bool:
+        return reported_ends.may_explain(key, now)
+
+    def request_again(self, key: AttemptKey) -> bool:
+        return lost_starts.request_again(key)
 
     def _reporting_nodes(self, allocation: Allocation, request: Request) -> tuple[FreeNode, ...]:
         """Returns the allocation's nodes as they report, once all of them do."""

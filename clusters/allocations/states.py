@@ -15,10 +15,11 @@ class AllocationState(StrEnum):
     OVER = "over"
 
 
-# From -> allowed to. Back to QUEUED: Slurm has put the job back into its queue.
+# From -> allowed to. Back to QUEUED: Slurm has put the job back into its queue. Back to WANTED: the job was
+# lost before the attempt had started.
 TRANSITIONS = {
     AllocationState.WANTED: frozenset({AllocationState.QUEUED, AllocationState.OVER}),
     AllocationState.QUEUED: frozenset({AllocationState.GRANTED, AllocationState.OVER}),
     AllocationState.GRANTED: frozenset({AllocationState.QUEUED, AllocationState.OVER}),
-    AllocationState.OVER: frozenset(),
+    AllocationState.OVER: frozenset({AllocationState.WANTED}),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from clusters.models import Cluster
@@ -60,6 +61,14 @@ class OutsideScheduler(Protocol):
 
     def observe(self) -> list[LostAttempt]:
         """Looks at what became of all that `open_attempts` returns. Returns the attempts whose end is new."""
+
+    def may_explain(self, key: AttemptKey, now: datetime) -> bool:
+        """To be asked when the nodes of an attempt report an end that may have been caused outside. Returns
+        True as long as the scheduler has not been heard about it since: `observe`, and ask again."""
+
+    def request_again(self, key: AttemptKey) -> bool:
+        """Asks again for nodes for an attempt that lost them before it started. Returns False if that was
+        done too often."""
 
 
 class Backend(Protocol):

@@ -53,8 +53,10 @@ class Allocation(models.Model):
     account that owns the job. `job_id`: Slurm's number of it, None before it has one. `word`, `reason`: what
     Slurm said last; `sentence`: the same for people. `nodes`: their names in Slurm, in its order, once it has
     some. `estimated_at`: when Slurm expects to start it. `refused`: the request can never be met, and
-    `sentence` says why. `calling_until`: until when the answer to its submission may come; later Slurm may
-    have the job, although nobody knows its number."""
+    `sentence` says why. `name`: the job's own, "" before it was submitted. `calling_until`: until when the
+    answer to its submission may come; later Slurm may have the job, although nobody knows its number.
+    `lost_starts`: how many jobs it lost before the attempt started. `end_reported_at`: when its nodes first
+    reported an end that Slurm may have caused."""
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="allocations")
     holder = models.CharField(max_length=32, db_index=True)
@@ -67,7 +69,10 @@ class Allocation(models.Model):
     reason = models.CharField(max_length=200, blank=True)
     sentence = models.TextField(blank=True)
     refused = models.BooleanField(default=False)
+    name = models.CharField(max_length=64, blank=True)
     calling_until = models.DateTimeField(null=True, blank=True)
+    lost_starts = models.PositiveIntegerField(default=0)
+    end_reported_at = models.DateTimeField(null=True, blank=True)
     nodes = models.JSONField(default=list)
     estimated_at = models.DateTimeField(null=True, blank=True)
     requested_at = models.DateTimeField(default=timezone.now)

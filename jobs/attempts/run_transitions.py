@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from clusters.backends.contract import AttemptKey
+from clusters.kinds import backend_of
 from clusters.models import Node
 from jobs import lifecycle, outcomes
 from jobs.attempts import attempt_report_json
@@ -13,7 +15,7 @@ from jobs.attempts.attempt_end import end_attempt
 from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.states import Reason, RunState
 from jobs.task_messages import wake_soon
-from trainhub_launch.states import Phase
+from trainhub_launch.states import Phase, StopReason
 
 _STATE_OF_PHASE = {Phase.RUNNING: RunState.RUNNING, Phase.UPLOADING: RunState.FINALIZING}
 
@@ -47,9 +49,24 @@ def apply_reports(run: Run, attempt: Attempt, node: Node, now: datetime) -> None
         at = _clamped(min(times) if phase is Phase.RUNNING else max(times), since, now)
         if lifecycle.advance(run.pk, state, actor=actor, attempt=attempt.number, at=at):
             since = at
-    if verdict.reason:
+    if verdict.reason and not _may_be_explained(verdict, parts, node, (run.pk, attempt.number), now):
         at = _clamped(max(_times(parts, Phase.DONE), default=now.timestamp()), since, now)
         end_attempt(run.pk, attempt.number, verdict.reason, verdict.facts, actor=actor, at=at)
+
+
+def _may_be_explained(
+    verdict: outcomes.RunVerdict,
+    parts: Sequence[outcomes.NodePart],
+    node: Node,
+    key: AttemptKey,
+    now: datetime,
+) -> bool:
+    """Returns whether the end is not to be believed yet: a scheduler outside of the hub may be its cause."""
+    is_told = any(part.fact is not None and part.fact.stopping == StopReason.OUTSIDE for part in parts)
+    if verdict.reason.final_state is not RunState.FAILED and not is_told:
+        return False
+    scheduler = backend_of(node.cluster).scheduler
+    return scheduler is not None and scheduler.may_explain(key, now)
 
 
 def load_parts(attempt: Attempt, rows: Sequence[AttemptNode]) -> list[outcomes.NodePart]:

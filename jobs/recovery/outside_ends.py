@@ -6,15 +6,20 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import datetime, timedelta
 
+from django.db import transaction
 from django.utils import timezone
 
 from clusters.backends.contract import AttemptKey, LostAttempt, OutsideScheduler
 from clusters.kinds import BACKENDS
+from clusters.models import Cluster
 from jobs import lifecycle
+from jobs.attempts import run_transitions
 from jobs.attempts.attempt_end import end_attempt
-from jobs.models import Attempt, Run
+from jobs.models import Attempt, AttemptNode, Run
 from jobs.states import FINAL, Reason, RunState
+from trainhub_launch.states import Phase
 
+IN_PROGRESS = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING)
 # A node ends by itself once the hub has everything; what takes longer is canceled.
 LEAVE_WITHIN = timedelta(seconds=30)
 
@@ -24,11 +29,12 @@ def tend_backends() -> None:
     for backend in BACKENDS.values():
         if backend.scheduler is not None:
             for lost in backend.scheduler.observe():
-                _end(lost)
+                _end(lost, backend.scheduler)
             _give_back(backend.scheduler, now)
+    _believe_reports(now)
 
 
-def _end(lost: LostAttempt) -> None:
+def _end(lost: LostAttempt, scheduler: OutsideScheduler) -> None:
     reason = Reason.TAKEN_OUTSIDE if lost.may_retry else Reason.ENDED_OUTSIDE
     facts: dict[str, object] = {"detail": lost.sentence}
     if lost.canceled_by:
@@ -37,12 +43,33 @@ def _end(lost: LostAttempt) -> None:
     if run is None:
         return  # its job has ended because the run has
     if run.state == RunState.QUEUED and run.attempt + 1 == lost.attempt:
-        # It never had its nodes.
+        if lost.may_retry and scheduler.request_again((lost.holder, lost.attempt)):
+            message = f"{lost.sentence} The run had not started; it is submitted again."
+            lifecycle.record_event(run.pk, message, attempt=run.attempt)
+            return
         lifecycle.advance(run.pk, reason.final_state, reason, facts=facts, attempt=run.attempt)
         return
     if reason is Reason.CANCELED:
         lifecycle.advance(run.pk, RunState.CANCEL_REQUESTED, reason, facts=facts, attempt=lost.attempt)
     end_attempt(run.pk, lost.attempt, reason, facts)
+
+
+def _believe_reports(now: datetime) -> None:
+    """Ends the attempts that have ended by the reports of their nodes, and whose end nobody explains."""
+    kinds = [kind for kind, backend in BACKENDS.items() if backend.scheduler is not None]
+    if not Cluster.objects.filter(kind__in=kinds).exists():
+        return
+    ended = AttemptNode.objects.filter(
+        attempt__run__state__in=IN_PROGRESS,
+        attempt__ended_at=None,
+        phase=Phase.DONE,
+        node__cluster__kind__in=kinds,
+    )
+    last = {part.attempt_id: part for part in ended.select_related("node__cluster", "attempt")}
+    for attempt_id, part in last.items():
+        with transaction.atomic():
+            run = Run.objects.select_for_update().get(pk=part.attempt.run_id)
+            run_transitions.apply_reports(run, Attempt.objects.get(pk=attempt_id), part.node, now)
 
 
 def _give_back(scheduler: OutsideScheduler, now: datetime) -> None:

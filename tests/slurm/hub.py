@@ -89,9 +89,9 @@ class SlurmHub:
             }
         return self.runs.script(text, resources=resources, **spec)
 
-    def starts(self, run: str) -> None:
+    def starts(self, run: str, log: str = "70_driver_log.txt") -> None:
         """Waits until its script says that it is here."""
-        self.runs.says(run, b"here", seconds=PATIENCE_S)
+        self.runs.says(run, b"here", log, seconds=PATIENCE_S)
 
     def ended(self, run: str) -> dict[str, Any]:
         return self.runs.ended(run, PATIENCE_S)

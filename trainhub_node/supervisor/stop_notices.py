@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 # In the environment of every rank, from its start: the file of every stop, and that of preemptions alone.
 STOP_VARIABLE, PREEMPTION_VARIABLE = "TRAINHUB_STOP_FILE", "TRAINHUB_PREEMPTION_FILE"
 # What a file calls a StopReason (trainhub_launch.states) that leaves the ranks time.
-REASONS = {"canceled": "canceled", "preempted": "preempted", "timeout": "timeout", "gang": "failed"}
+REASONS = {
+    "canceled": "canceled",
+    "preempted": "preempted",
+    "timeout": "timeout",
+    "gang": "failed",
+    "outside": "outside",
+}
 # Whatever account the ranks have.
 READABLE_BY_ALL, PASSABLE_BY_ALL = 0o644, 0o755
 

@@ -99,7 +99,7 @@ class _Supervisor:
             return
         number = self.gang.wrappers.pop(pid, None)
         if number is None:
-            # A rank that outlived its wrapper has become our own child, so we record its end.
+            # A rank that outlived its wrapper has become our child.
             number = next(
                 (n for n in self._rank_numbers() if (self._start_record(n) or {}).get("pid") == pid), None
             )
@@ -175,13 +175,14 @@ class _Supervisor:
         stop_notices.write_notices(self.gang, reason, grace_s)
         wrappers, groups = self._living_wrappers()
         self.signalled |= set(wrappers.values())
+        if reason == "outside" and not self.gang.uses_image:
+            return  # all were told from outside; some take a second signal for an order not to save
         termination.send_signal(set(wrappers), signal.SIGTERM)
         others = {pid for pid in self._all_processes() if pid not in wrappers}
         if wrappers:
             others.discard(self.gang.launcher or 0)
-        termination.send_signal(
-            {pid for pid in others if not self._is_in_groups(pid, groups)}, signal.SIGTERM
-        )
+        strays = {pid for pid in others if not self._is_in_groups(pid, groups)}
+        termination.send_signal(strays, signal.SIGTERM)
 
     def _living_wrappers(self) -> tuple[dict[int, int], set[int]]:
         """Returns living wrappers (process id -> rank) and the process groups of their ranks."""

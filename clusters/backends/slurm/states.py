@@ -66,6 +66,13 @@ _TABLE = (
     ("REVOKED", _P.LOST, "Another cluster of the federation has taken the job."),
 )  # fmt: skip
 STATES = {word: SlurmState(word, phase, sentence) for word, phase, sentence in _TABLE}
+# A job that ends within its grace period ends in Slurm as its script did.
+_AFTER_GRACE = {
+    STATES["RUNNING"]: STATES["COMPLETING"],
+    STATES["COMPLETED"]: STATES["PREEMPTED"],
+    STATES["FAILED"]: STATES["PREEMPTED"],
+    STATES["TIMEOUT"]: STATES["PREEMPTED"],
+}
 _CANCELED_BY = re.compile(r"CANCELLED by ([0-9]+)")
 
 
@@ -79,3 +86,8 @@ def parse_state(text: str) -> tuple[SlurmState, int | None]:
     # sacct of some versions marks what it shortened.
     word = text.strip().rstrip("+")
     return STATES.get(word) or SlurmState(word, JobPhase.UNKNOWN, f"Slurm calls its state {word}."), None
+
+
+def preempted_state(state: SlurmState) -> SlurmState:
+    """Returns the state of a job that Slurm has told to make room, where Slurm itself shows another one."""
+    return _AFTER_GRACE.get(state, state)
