@@ -49,6 +49,8 @@ routes = [
     Route("/api/v1/node/wheel/{name:str}", join_routes.wheel, methods=["GET"]),
     Route("/api/v1/node/enrol/", join_routes.enrol, methods=["POST"]),
     Route("/api/v1/node/allocations/", claim_routes.redeem_claim, methods=["POST"]),
+    Route("/api/v1/node/allocations/troubles/", claim_routes.take_trouble, methods=["POST"]),
+    Route("/api/v1/node/program/{sha256:str}", claim_routes.program, methods=["GET"]),
     Route("/api/v1/node/claim/", node_routes.claim, methods=["POST"]),
     Route("/api/v1/node/secrets/", node_routes.secrets, methods=["POST"]),
     report,

@@ -28,8 +28,8 @@ SECRET_KEY_FILE = DATA_DIR / "secret-key"
 NODE_TOKEN_FILE = DATA_DIR / "node-token"
 LOGS = DATA_DIR / "logs"
 TLS_DIR = DATA_DIR / "tls"
-NODE_WHEELS = DATA_DIR / "wheels"
-SDK_WHEELS = DATA_DIR / "sdk-wheels"
+# Of what the hub packs itself: for nodes, for the command line, and for jobs of a Slurm.
+PACKAGE_FOLDERS = (DATA_DIR / "wheels", DATA_DIR / "sdk-wheels", DATA_DIR / "node-programs")
 # Browsers know each name below localhost as their own machine, so this one keeps the cookies of a hub that
 # only this machine reaches apart from those of the programs at its other ports, which people visit as
 # 127.0.0.1 or localhost.

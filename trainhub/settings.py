@@ -198,7 +198,7 @@ BROKER_CA = installation.broker_ca()
 RABBITMQ_API_URL = installation.rabbitmq_api_url()
 HUB_CA = installation.hub_ca()
 OWN_NODE_TOKEN_FILE = installation.NODE_TOKEN_FILE
-NODE_WHEELS, SDK_WHEELS = installation.NODE_WHEELS, installation.SDK_WHEELS
+NODE_WHEELS, SDK_WHEELS, NODE_PROGRAMS = installation.PACKAGE_FOLDERS
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
 }

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 
 from clusters.backends.contract import Request
+from clusters.backends.slurm import node_start
 from clusters.backends.slurm.script import BatchJob, WarningSignal, batch_script
 from clusters.backends.slurm.settings import SlurmSettings
 
@@ -14,17 +16,20 @@ CLAIM, FINGERPRINT, GRACE = "TRAINHUB_CLAIM", "TRAINHUB_HUB_FINGERPRINT", "TRAIN
 # Slurm may be as much late with what it does at a limit, and the node reports the end in this time.
 END_ALLOWANCE_S = 60
 MB = 1024**2
+_END = "END_OF_PROGRAM"
 
 
 @dataclass(frozen=True)
 class NodeProgram:
     """How the nodes run the node program: with which interpreter of theirs, for the hub at which URL, and
-    with which claim code. `fingerprint`: of the hub's own authority, "" if they trust it anyway."""
+    with which claim code. `fingerprint`: of the hub's own authority, "" if they trust it anyway. `archive`:
+    the digest of the program, "" if the hub has none."""
 
     python: str
     hub_url: str
     claim: str
     fingerprint: str = ""
+    archive: str = ""
 
 
 def job_script(settings: SlurmSettings, request: Request, program: NodeProgram, lost_starts: int = 0) -> str:
@@ -66,10 +71,16 @@ def time_limit_s(settings: SlurmSettings, request: Request) -> int:
 
 
 def _body(nodes: int, program: NodeProgram) -> tuple[str, ...]:
-    command = shlex.join([program.python, "-m", "trainhub_node", "allocation", program.hub_url])
+    steps = f"--nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --kill-on-bad-exit=0"
+    arguments = shlex.join([program.hub_url, program.archive])
     return (
-        "# One process on each node: TrainHub's node program, for this run alone. It ends with the run.",
-        f"exec srun --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --kill-on-bad-exit=0 {command}",
+        "# What brings TrainHub's node program to a node, from the hub, and becomes it.",
+        f"start=$(cat <<'{_END}'",
+        *Path(node_start.__file__).read_text().splitlines(),
+        _END,
+        ")",
+        "# One process on each node, for this run alone. It ends with the run.",
+        f'exec srun {steps} {shlex.quote(program.python)} -I -c "$start" {arguments}',
     )
 
 

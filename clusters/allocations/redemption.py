@@ -21,6 +21,7 @@ from trainhub_launch.errors import SpecError
 # What has started, by Slurm's word.
 STARTED = frozenset({JobPhase.STARTING, JobPhase.RUNNING})
 MAX_NAME = 50
+MAX_TROUBLE = 400
 
 
 class ClaimRefused(SpecError):
@@ -43,6 +44,23 @@ class Claim:
 
 def redeem(claim: Claim) -> tuple[Node, str]:
     """Returns the node and its token, which is valid as long as the allocation is. Raises ClaimRefused."""
+    return _enrol(_verified(claim), claim)
+
+
+def note_trouble(claim: Claim, sentence: str) -> None:
+    """Remembers why a node of the allocation cannot start the node program. Raises ClaimRefused."""
+    allocation = _verified(claim)
+    text = "".join(char if char.isprintable() else " " for char in f"{claim.slurm_node}: {sentence}")
+    Allocation.objects.filter(pk=allocation.pk, over_at=None).update(trouble=text[:MAX_TROUBLE])
+
+
+def is_open(code: str) -> bool:
+    """Returns whether the code belongs to an allocation that is not over."""
+    return Allocation.objects.filter(pk=claim_codes.allocation_id_of(code) or 0, over_at=None).exists()
+
+
+def _verified(claim: Claim) -> Allocation:
+    """Returns the allocation of whose running job the claim is. Raises ClaimRefused."""
     allocation = (
         Allocation.objects.select_related("cluster")
         .filter(pk=claim_codes.allocation_id_of(claim.code) or 0, over_at=None)
@@ -59,7 +77,7 @@ def redeem(claim: Claim) -> tuple[Node, str]:
         raise ClaimRefused("node", f"Slurm runs job {claim.job_id} on other nodes than {claim.slurm_node}")
     if job.restart_count not in (None, claim.restart_count):
         raise ClaimRefused("restart_count", "this is an earlier start of the job")
-    return _enrol(allocation, claim)
+    return allocation
 
 
 def _running_job(allocation: Allocation) -> JobStatus:

@@ -19,6 +19,7 @@ from clusters.allocations import (
 )
 from clusters.allocations.allocation_requests import EndedJob
 from clusters.allocations.job_script import NodeProgram, job_name, job_script, time_limit_s
+from clusters.allocations.node_program import node_archive
 from clusters.allocations.snapshots import snapshot_of
 from clusters.allocations.states import AllocationState
 from clusters.backends.contract import AttemptKey, LostAttempt, OutsideScheduler, Request
@@ -52,8 +53,13 @@ class SlurmScheduler:
             return Refusal(sentence, FIELD, permanent=False)
         allocation = allocation_requests.request_allocation(request)
         if allocation.state == AllocationState.WANTED:
+            archive = node_archive()
             program = NodeProgram(
-                row.python, settings.API_URL, claim_codes.claim_code(allocation.pk), ca_fingerprint()
+                row.python,
+                settings.API_URL,
+                claim_codes.claim_code(allocation.pk),
+                ca_fingerprint(),
+                archive.sha256 if archive else "",
             )
             script = job_script(partitions.settings_of(row), request, program, allocation.lost_starts)
             allocation_requests.submit(allocation, row, job_name(request, allocation.lost_starts), script)
@@ -130,9 +136,11 @@ def _lost(end: EndedJob) -> LostAttempt:
 
 
 def _unreported(allocation: Allocation) -> str:
-    """Returns where it says why the nodes of a job never reported to the hub, "" if they did."""
+    """Returns why the nodes of a job never reported to the hub, or where it says so; "" if they did."""
     if AllocatedNode.objects.filter(allocation=allocation).exists():
         return ""
+    if allocation.trouble:
+        return f" On {allocation.trouble}"
     folder = partitions.partition_of(allocation.cluster).shared_folder
     where = (
         f"{folder}/trainhub-{allocation.job_id}.log says why"

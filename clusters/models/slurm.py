@@ -56,7 +56,8 @@ class Allocation(models.Model):
     `sentence` says why. `name`: the job's own, "" before it was submitted. `calling_until`: until when the
     answer to its submission may come; later Slurm may have the job, although nobody knows its number.
     `lost_starts`: how many jobs it lost before the attempt started. `end_reported_at`: when its nodes first
-    reported an end that Slurm may have caused."""
+    reported an end that Slurm may have caused. `trouble`: why one of its nodes could not start the node
+    program, as that node says."""
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="allocations")
     holder = models.CharField(max_length=32, db_index=True)
@@ -73,6 +74,7 @@ class Allocation(models.Model):
     calling_until = models.DateTimeField(null=True, blank=True)
     lost_starts = models.PositiveIntegerField(default=0)
     end_reported_at = models.DateTimeField(null=True, blank=True)
+    trouble = models.CharField(max_length=400, blank=True)
     nodes = models.JSONField(default=list)
     estimated_at = models.DateTimeField(null=True, blank=True)
     requested_at = models.DateTimeField(default=timezone.now)

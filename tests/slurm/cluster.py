@@ -17,7 +17,7 @@ from tests.harness import guard
 from tests.hosts.machine import Machine
 from tests.hosts.wiring import ETC, Bridge
 from tests.hub import eventually
-from tests.node.accounts import ADDED
+from tests.node.accounts import ADDED, PEOPLE
 from tests.slurm import configuration
 from tests.slurm.configuration import Layout, slurm_conf
 
@@ -167,7 +167,14 @@ class SlurmCluster:
         """`ip netns exec` puts the files of /etc/netns over those of /etc, on this machine alone."""
         for name, lines in ADDED.items():
             path = ETC / self._bridge.namespace(machine.name) / name
-            path.write_text(Path("/etc", name).read_text() + lines)
+            # Each machine has homes of its own: no folder is shared.
+            own = lines.replace(":/home/", f":{self.folder}/home/{machine.name}/")
+            path.write_text(Path("/etc", name).read_text() + own)
+        for account, (number, home) in PEOPLE.items():
+            if home != "/":
+                own_home = self.folder / "home" / machine.name / account
+                own_home.mkdir(parents=True, mode=0o755)
+                os.chown(own_home, number, number)
 
     def _spawn(self, machine: Machine, *command: str, **env: str) -> None:
         log = self.folder / "log" / f"{machine.name}-{Path(command[0]).name}.out"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from tests.hosts.bench import HostsHub
 from tests.hub import eventually
 from tests.journeys.runs import Runs
 from tests.node.accounts import with_people
-from tests.node.link.installed import PIP, build
 from tests.slurm.cluster import SlurmCluster
 
 CLUSTER = "hpc"
@@ -27,7 +25,6 @@ class SlurmHub:
     def __init__(self, slurm: SlurmCluster, folder: Path) -> None:
         self.slurm = slurm
         self.logs = slurm.folder / "logs"
-        self._python = slurm.folder / "python"
         people = folder / "people"
         people.mkdir()
         self.hub = HostsHub(folder / "data", slurm.hub_address, {"SLURM_CONF": str(slurm.layout.conf)})
@@ -36,13 +33,11 @@ class SlurmHub:
     def start(self) -> SlurmHub:
         self.logs.mkdir(exist_ok=True)
         self.logs.chmod(0o1777)
-        if not self._python.exists():
-            self._install_node_program()
         self.hub.start()
         self.runs = Runs(self.hub)
         settings = {
             "partition": "main",
-            "python": str(self._python / "bin" / "python"),
+            "python": NODE_PYTHON,
             "shared_folder": str(self.logs),
         }
         clusters = "/api/v1/clusters/"
@@ -54,16 +49,6 @@ class SlurmHub:
     def _send(self, method: str, path: str, body: dict[str, Any]) -> None:
         answer = self.runs.client.request(method, path, json=body)
         assert answer.is_success, answer.text
-
-    def _install_node_program(self) -> None:
-        """As an operator would, in a folder that every account may read."""
-        subprocess.run([NODE_PYTHON, "-m", "venv", "--without-pip", self._python], check=True, timeout=120)
-        wheel = build(self.slurm.folder / "wheel")
-        subprocess.run(
-            [*PIP[:3], "--python", self._python / "bin" / "python", *PIP[3:], "install", wheel],
-            check=True,
-            timeout=600,
-        )
 
     def stop(self) -> None:
         try:
@@ -113,7 +98,7 @@ class SlurmHub:
         self.evaluate(f"SlurmPartition.objects.update(**{settings!r})")
 
     def restore_python(self) -> None:
-        self.change(python=str(self._python / "bin" / "python"))
+        self.change(python=NODE_PYTHON)
 
     def trouble(self) -> str:
         """Why the hub's last call of Slurm failed, "" if it did not."""

@@ -43,6 +43,15 @@ while True:
     time.sleep(1)
 """
 FIRST_LOG = "70_driver_log_0.txt"
+PRETENDS_TO_BE_OLD = """#!/bin/sh
+exec /usr/bin/python3 -I -c "
+import platform, sys
+program, sys.version_info = sys.argv[3], (3, 9, 1)
+platform.python_version = lambda: '3.9.1'
+sys.argv = ['-c', *sys.argv[4:]]
+exec(program)
+" "$@"
+"""
 # More than half of a node's memory: a second such run waits, or gets another node.
 MOST = {"memory": 2_500_000_000}
 
@@ -136,6 +145,21 @@ class TestEnds:
         log = f"{slurm_hub.logs}/trainhub-{slurm_hub.job(run)}.log"
         assert f"None of its nodes had reported to the hub: {log} says why." in ended["sentence"]
         assert "exit code 1" in Path(log).read_text()
+
+    @pytest.mark.long
+    def test_a_python_that_is_too_old_says_so_on_the_page(self, slurm_hub: SlurmHub) -> None:
+        old = slurm_hub.slurm.folder / "python3.9"
+        old.write_text(PRETENDS_TO_BE_OLD)
+        old.chmod(0o755)
+        slurm_hub.change(python=str(old))
+        try:
+            ended = slurm_hub.ended(slurm_hub.script(ALONE))
+        finally:
+            slurm_hub.restore_python()
+        assert ended["state"] == "Failed"
+        assert (
+            "On n1: /usr/bin/python3 is Python 3.9.1, and TrainHub needs 3.11 or newer." in ended["sentence"]
+        )
 
     def test_a_person_without_an_account_there_is_refused(self, slurm_hub: SlurmHub) -> None:
         accounts = f"/api/v1/clusters/{CLUSTER}/unix-accounts/"

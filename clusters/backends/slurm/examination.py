@@ -82,7 +82,7 @@ def _checks(settings: SlurmSettings, commands: SlurmCommands) -> Iterator[SlurmC
     yield SlurmCheck(
         "python",
         CheckResult.WARNING,
-        "The oldest Python of the nodes is not known before a job has run there.",
+        "The nodes need Python 3.11 or newer; whether they have it is known when a run has started there.",
     )
 
 
