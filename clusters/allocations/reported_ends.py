@@ -18,6 +18,8 @@ from workspaces.task_names import TaskName
 
 # How long an end waits for the word of a Slurm that is away, or of a job whose processes do not end.
 PATIENCE = timedelta(seconds=60)
+# What a job ends as whose processes ended by themselves.
+OWN_ENDS = (STATES["COMPLETED"], STATES["FAILED"])
 
 
 def may_explain(key: AttemptKey, now: datetime) -> bool:
@@ -28,7 +30,7 @@ def may_explain(key: AttemptKey, now: datetime) -> bool:
         return False
     if allocation.over_at is not None:
         # Whoever saw the end is about to tell the run.
-        return now - allocation.over_at < PATIENCE
+        return STATES.get(allocation.word) not in OWN_ENDS and now - allocation.over_at < PATIENCE
     if allocation.end_reported_at is None:
         _ask_soon(allocation, now)
         return True

@@ -68,6 +68,18 @@ class SlurmScheduler:
         nodes = self._reporting_nodes(allocation, request)
         return nodes or Refusal(allocation.sentence, FIELD, permanent=False)
 
+    def describe(self, request: Request) -> str:
+        row = partitions.partition_of(request.cluster)
+        # Each job has a code of its own, and the program is packed when the first one is submitted.
+        program = NodeProgram(
+            row.python,
+            settings.API_URL,
+            "<assigned when it is submitted>",
+            ca_fingerprint(),
+            "<SHA-256 of the node program>",
+        )
+        return job_script(partitions.settings_of(row), request, program)
+
     def cancel(self, keys: Sequence[AttemptKey]) -> None:
         allocation_requests.cancel_all(_of(keys))
 
@@ -131,7 +143,12 @@ def _lost(end: EndedJob) -> LostAttempt:
                 f"account {end.canceled_by} in Slurm" if end.canceled_by is not None else "somebody in Slurm"
             )
     return LostAttempt(
-        allocation.holder, allocation.attempt, sentence, may_retry=may_retry, canceled_by=canceled_by
+        allocation.holder,
+        allocation.attempt,
+        sentence,
+        may_retry=may_retry,
+        canceled_by=canceled_by,
+        by_itself=state in reported_ends.OWN_ENDS,
     )
 
 

@@ -36,13 +36,15 @@ class Request:
 class LostAttempt:
     """An attempt whose nodes were taken away by somebody else than the hub. `sentence`: who did it and why,
     with the remedy. `may_retry`: it ended through no fault of its own, so another attempt costs no retry.
-    `canceled_by`: who canceled it outside of TrainHub, "" if nobody did."""
+    `canceled_by`: who canceled it outside of TrainHub, "" if nobody did. `by_itself`: its own processes have
+    ended, and how they did counts more, if their nodes have said so."""
 
     holder: str
     attempt: int
     sentence: str
     may_retry: bool = False
     canceled_by: str = ""
+    by_itself: bool = False
 
 
 class OutsideScheduler(Protocol):
@@ -52,6 +54,9 @@ class OutsideScheduler(Protocol):
     def place(self, request: Request) -> tuple[FreeNode, ...] | Refusal:
         """Asks for nodes, and returns them once the attempt has them all and they report. A refusal that is
         not permanent says what it waits for."""
+
+    def describe(self, request: Request) -> str:
+        """Returns what would be submitted, for people to read."""
 
     def cancel(self, keys: Sequence[AttemptKey]) -> None:
         """Gives up what the attempts have or wait for."""

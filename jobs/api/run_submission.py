@@ -100,7 +100,8 @@ class RunPreview(JobsView):
             {"plan": None, "printed": ""} if reviewed.plan is None else plan_json(reviewed.plan.to_json())
         )
         findings = [finding.to_json() for finding in reviewed.findings]
-        return Response({**laid_out, "ok": not reviewed.errors, "findings": findings})
+        script = reviewed.job_script
+        return Response({**laid_out, "ok": not reviewed.errors, "findings": findings, "job_script": script})
 
 
 def _key(request: Request) -> str | None:

@@ -45,6 +45,9 @@ class PlanSerializer(serializers.Serializer[Any]):
 class PreviewSerializer(PlanSerializer):
     ok = serializers.BooleanField(help_text="True if the spec would be accepted.")
     findings = FindingSerializer(many=True)
+    job_script = serializers.CharField(
+        help_text="What the cluster's own scheduler, such as Slurm, would get; empty for other clusters."
+    )
 
 
 class RunSerializer(serializers.Serializer[Any]):

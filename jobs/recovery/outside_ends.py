@@ -49,6 +49,9 @@ def _end(lost: LostAttempt, scheduler: OutsideScheduler) -> None:
             return
         lifecycle.advance(run.pk, reason.final_state, reason, facts=facts, attempt=run.attempt)
         return
+    parts = AttemptNode.objects.filter(attempt__run=run, attempt__number=lost.attempt)
+    if lost.by_itself and not parts.exclude(phase=Phase.DONE).exists():
+        return  # the nodes have said more about it
     if reason is Reason.CANCELED:
         lifecycle.advance(run.pk, RunState.CANCEL_REQUESTED, reason, facts=facts, attempt=lost.attempt)
     end_attempt(run.pk, lost.attempt, reason, facts)

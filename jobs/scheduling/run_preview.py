@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from clusters.backends.contract import Request
 from clusters.gpus.gpu_models import gpu_names
 from clusters.kinds import backend_of
 from clusters.models import Cluster
@@ -46,10 +47,12 @@ MAX_SECRET_NAMES = 20
 @dataclass(frozen=True)
 class Preview:
     """The result of a preview. `plan` is None if the spec cannot be laid out; the findings explain why.
-    `findings`: the worst ones first."""
+    `findings`: the worst ones first. `job_script`: what is submitted to the cluster's own scheduler, "" if it
+    has none."""
 
     plan: LaunchPlan | None
     findings: tuple[Finding, ...]
+    job_script: str = ""
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -92,7 +95,26 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
         # That a cluster which is not there has no ready nodes need not be said too.
         if cluster is not None or item.field != "resources.cluster"
     ]
-    return Preview(plan=draft.plan, findings=sort_findings(findings))
+    script = _job_script(draft, cluster, principal) if cluster is not None and draft.plan else ""
+    return Preview(plan=draft.plan, findings=sort_findings(findings), job_script=script)
+
+
+def _job_script(draft: DraftPlan, cluster: Cluster, principal: Principal) -> str:
+    scheduler = backend_of(cluster).scheduler
+    if scheduler is None:
+        return ""
+    return scheduler.describe(
+        Request(
+            cluster=cluster,
+            holder="",
+            attempt=1,
+            label="run",
+            demand=replace(draft.demand, limit_s=longest_s(draft.spec)),
+            workspace=principal.workspace,
+            person=principal.user,
+            grace_s=draft.spec.limits.grace_s,
+        )
+    )
 
 
 def _without_harmless_windows(

@@ -123,6 +123,7 @@ def _review(evaluation: Evaluation, who: Principal) -> Context:
         "listed": [(problem, titles[problem.step]) for problem in evaluation.problems],
         "spec_json": "" if spec is None else json.dumps(spec.to_json(), indent=2, ensure_ascii=False),
         "spec": spec,
+        "job_script": evaluation.job_script,
         "may_submit": spec is not None and evaluation.plan is not None and not evaluation.errors,
     }
 

@@ -48,7 +48,7 @@ class Evaluation:
     """The result of evaluating a draft.
 
     `plan` is None if the typed data yields none. `stands_in`: the plan uses `your_script.py`, because no
-    source is chosen yet. `touched`: the steps that were saved at least once."""
+    source is chosen yet. `touched`: the steps that were saved at least once. `job_script`: see Preview."""
 
     forms: dict[str, StepForm[object]]
     spec: RunSpec | None = None
@@ -56,6 +56,7 @@ class Evaluation:
     problems: tuple[WizardProblem, ...] = ()
     stands_in: bool = False
     touched: frozenset[str] = field(default_factory=frozenset)
+    job_script: str = ""
 
     @property
     def errors(self) -> tuple[WizardProblem, ...]:
@@ -91,7 +92,9 @@ def evaluate(draft: Draft, who: Principal) -> Evaluation:
     checked = _with(blank, preview.findings, stands_in)
     if is_repaired:
         return checked
-    return replace(checked, spec=None if stands_in else spec, plan=preview.plan)
+    return replace(
+        checked, spec=None if stands_in else spec, plan=preview.plan, job_script=preview.job_script
+    )
 
 
 def _checkable_forms(forms: dict[str, StepForm[object]]) -> tuple[dict[str, StepForm[object]], bool]:

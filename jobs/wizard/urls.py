@@ -16,6 +16,7 @@ urlpatterns = [
     path("runs/new/<uuid:draft_id>/submit/", views.submit, name="wizard-submit"),
     path("runs/new/<uuid:draft_id>/discard/", views.discard, name="wizard-discard"),
     path("runs/new/<uuid:draft_id>/run.json", views.spec, name="wizard-spec"),
+    path("runs/new/<uuid:draft_id>/run.sbatch", views.job_script, name="wizard-job-script"),
     path("runs/new/<uuid:draft_id>/<slug:step>/", views.step, name="wizard-step"),
     path("runs/new/<uuid:draft_id>/<slug:step>/preview/", views.preview, name="wizard-preview"),
 ]

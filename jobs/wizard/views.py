@@ -96,6 +96,19 @@ def spec(request: WorkspaceRequest, draft_id: uuid.UUID) -> HttpResponse:
     return response
 
 
+@require_GET
+@needs(Role.CONTRIBUTOR)
+def job_script(request: WorkspaceRequest, draft_id: uuid.UUID) -> HttpResponse:
+    """Returns what would be submitted to the scheduler of the draft's cluster."""
+    evaluation = evaluate(drafts.find(request.principal, draft_id), request.principal)
+    if not evaluation.job_script:
+        # It is not complete yet, which that page explains, or its cluster has no scheduler of its own.
+        return redirect("wizard-step", draft_id, steps.REVIEW)
+    response = HttpResponse(evaluation.job_script, content_type="text/plain; charset=utf-8")
+    response["Content-Disposition"] = 'attachment; filename="run.sbatch"'
+    return response
+
+
 @require_POST
 @needs(Role.CONTRIBUTOR)
 def discard(request: WorkspaceRequest, draft_id: uuid.UUID) -> HttpResponse:

@@ -52,8 +52,11 @@ class Runs:
 
     def script(self, text: str, **spec: Any) -> str:
         """Submit one script in the node's own interpreter."""
+        return self.submit(self.script_spec(text, **spec))
+
+    def script_spec(self, text: str, **spec: Any) -> dict[str, Any]:
         source = {"type": "snapshot", "id": self.snapshot(main_py=text)}
-        return self.submit({"source": source, "script": "main.py", "experiment": "journeys", **spec})
+        return {"source": source, "script": "main.py", "experiment": "journeys", **spec}
 
     def detail(self, run: str) -> dict[str, Any]:
         found: dict[str, Any] = self.get(f"/runs/{run}/")

@@ -101,3 +101,21 @@ def test_canceled_while_a_submission_has_no_answer_leaves_no_job(slurm_hub: Slur
         eventually(lambda: not slurm_hub.jobs(), PATIENCE_S, "its job is found and canceled")
     finally:
         slurm.admin("scontrol", "update", "PartitionName=main", "State=UP")
+
+
+def test_a_step_that_is_killed_alone_ends_the_run_with_slurms_word(slurm_hub: SlurmHub) -> None:
+    run = slurm_hub.script(WAIT)
+    slurm_hub.starts(run)
+    slurm_hub.slurm.admin("scancel", f"{slurm_hub.job(run)}.0")
+    ended = slurm_hub.ended(run)
+    assert ended["state"] == "Failed"
+    assert f"Slurm's job {slurm_hub.job(run)} has ended (FAILED)." in ended["sentence"]
+    eventually(lambda: not slurm_hub.jobs(), PATIENCE_S, "its job has ended, too")
+
+
+def test_requeueing_is_refused_for_a_run(slurm_hub: SlurmHub) -> None:
+    run = slurm_hub.script(WAIT)
+    slurm_hub.starts(run)
+    with pytest.raises(AssertionError, match="Requested operation is presently disabled"):
+        slurm_hub.slurm.admin("scontrol", "requeue", slurm_hub.job(run))
+    assert slurm_hub.runs.detail(run)["state"] == "Running"

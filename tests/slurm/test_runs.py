@@ -132,6 +132,10 @@ class TestEnds:
         assert "Invalid account" in ended["sentence"]
         assert slurm_hub.jobs() == []
 
+    def test_a_rank_that_fails_is_the_reason(self, slurm_hub: SlurmHub) -> None:
+        ended = slurm_hub.ended(slurm_hub.script("raise SystemExit(3)"))
+        assert (ended["state"], ended["sentence"]) == ("Failed", "Rank 0 exited with code 3 on hpc-n1.")
+
     def test_a_node_program_that_does_not_start_is_said_with_where_it_says_why(
         self, slurm_hub: SlurmHub
     ) -> None:

@@ -71,8 +71,13 @@ def test_a_slurm_that_is_away_leaves_it_at_what_the_nodes_say(asked: list[TaskNa
     assert len(asked) == 1
 
 
+def test_a_job_that_ended_by_itself_leaves_it_at_what_the_nodes_say(asked: list[TaskName]) -> None:
+    _allocation(state="over", over_at=NOW, word="FAILED")
+    assert not may_explain(KEY, NOW)
+
+
 def test_an_end_that_was_seen_is_told_by_who_saw_it(asked: list[TaskName]) -> None:
-    _allocation(state="over", over_at=NOW)
+    _allocation(state="over", over_at=NOW, word="PREEMPTED")
     assert may_explain(KEY, NOW + SECOND)
     assert not may_explain(KEY, NOW + PATIENCE)
     assert not asked
