@@ -20,6 +20,11 @@ PATIENCE_S = 120.0
 # The Python of Debian: accounts of people cannot enter the home of root, where the tests' own is.
 NODE_PYTHON = "/usr/bin/python3"
 
+WRAPPER = """#!/bin/sh
+export TRAINHUB_NODE_PYTHON='{python}'
+exec '{node_python}' "$@"
+"""
+
 
 class SlurmHub:
     """`runs` speaks to the hub's API; `logs` is the folder in which each job has its own log."""
@@ -101,12 +106,21 @@ class SlurmHub:
         assert ended["state"] == "Completed", ended["sentence"]
 
     def jobs(self) -> list[str]:
-        """The numbers of all jobs of the cluster's partition that Slurm has not ended."""
-        return self.slurm.admin("squeue", "-h", "-p", "main", "-o", "%A").split()
+        """The numbers of all jobs of the hub's partitions that Slurm has not ended."""
+        return self.slurm.admin("squeue", "-h", "-p", "main,spare", "-o", "%A").split()
 
     def job(self, run: str) -> str:
         """The number of the run's job."""
         return str(self.evaluate(f"Allocation.objects.filter(holder={run!r}).latest('pk').job_id"))
+
+    def state(self, job: str) -> str:
+        """What Slurm calls the job's state."""
+        return self.slurm.admin("squeue", "-h", "-t", "all", "-j", job, "-o", "%T").strip()
+
+    def nodes_of(self, run: str) -> list[str]:
+        """The nodes of the run's job, as Slurm names them."""
+        (names,) = self.slurm.admin("squeue", "-h", "-j", self.job(run), "-o", "%N").split()
+        return self.slurm.admin("scontrol", "show", "hostnames", names).split()
 
     def change(self, **settings: str) -> None:
         """Changes the partition's settings, as its page would."""
@@ -114,6 +128,15 @@ class SlurmHub:
 
     def restore_python(self) -> None:
         self.change(python=str(self._python / "bin" / "python"))
+
+    def use_interpreter(self, python: str) -> None:
+        """Lets runs in the environment `system` have this interpreter, as docs/slurm.md tells operators."""
+        prefix = Path(python).parent.parent
+        self.slurm.let_people_read(prefix, base_prefix(prefix))
+        wrapper = self.slurm.folder / "node-python"
+        wrapper.write_text(WRAPPER.format(python=python, node_python=self._python / "bin" / "python"))
+        wrapper.chmod(0o755)
+        self.change(python=str(wrapper))
 
     def trouble(self) -> str:
         """Why the hub's last call of Slurm failed, "" if it did not."""
@@ -132,3 +155,8 @@ class SlurmHub:
             return found if text in found else ""
 
         return eventually(sentence, seconds, f"run {run} says {text}")
+
+
+def base_prefix(prefix: Path) -> Path:
+    """Where the interpreter of a virtual environment is installed."""
+    return (prefix / "bin" / "python").resolve().parent.parent
