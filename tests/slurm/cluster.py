@@ -131,6 +131,12 @@ class SlurmCluster:
         (self.folder / "spool" / name).mkdir(parents=True, exist_ok=True)
         self._spawn(self.nodes[name], "slurmd", "-D", "-N", name)
 
+    def steps_on(self, name: str) -> str:
+        """The steps that a node's slurmd has, as it says; "" if there is none."""
+        command = ("scontrol", "show", "slurmd", name)
+        done = self.nodes[name].run(*command, check=False, env=self.environment())
+        return next((line for line in done.stdout.splitlines() if line.startswith("Active Steps")), "")
+
     def reboot_node(self, name: str) -> None:
         self.nodes[name].crash()
         self._boot(self.nodes[name])

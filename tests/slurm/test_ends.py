@@ -127,7 +127,12 @@ def test_a_run_goes_on_while_slurmd_is_killed_and_started_again(slurm_hub: Slurm
         slurm_hub.slurm.kill_node_daemon(name)
     for name in nodes:
         slurm_hub.slurm.start_node(name)
-        slurm_hub.slurm.wait_for_node(name, "mixed")
+    step = f"{slurm_hub.job(run)}.0"
+    eventually(
+        lambda: all(step in slurm_hub.slurm.steps_on(name) for name in nodes),
+        PATIENCE_S,
+        "both know its step again",
+    )
     assert slurm_hub.runs.detail(run)["state"] == "Running"
     signal.touch()
     slurm_hub.completes(run)
