@@ -35,7 +35,12 @@ class SlurmHub:
         self._python = slurm.folder / "python"
         people = folder / "people"
         people.mkdir()
-        self.hub = HostsHub(folder / "data", slurm.hub_address, {"SLURM_CONF": str(slurm.layout.conf)})
+        settings = {
+            "SLURM_CONF": str(slurm.layout.conf),
+            # From where this hub may get what own environments are made of.
+            "PACKAGE_INDEX_HOSTS": "127.0.0.1",
+        }
+        self.hub = HostsHub(folder / "data", slurm.hub_address, settings)
         self.hub.prefix = tuple(with_people(people))
 
     def start(self) -> SlurmHub:
@@ -51,12 +56,13 @@ class SlurmHub:
             "shared_folder": str(self.logs),
         }
         clusters = "/api/v1/clusters/"
-        self._send("POST", clusters, {"name": CLUSTER, "kind": "slurm", "slurm": settings})
-        self._send("PUT", f"{clusters}{CLUSTER}/unix-accounts/", {"person": "admin", "account": "ada"})
-        self._send("POST", f"{clusters}{CLUSTER}/test/", {})
+        self.send("POST", clusters, {"name": CLUSTER, "kind": "slurm", "slurm": settings})
+        self.send("PUT", f"{clusters}{CLUSTER}/unix-accounts/", {"person": "admin", "account": "ada"})
+        self.send("POST", f"{clusters}{CLUSTER}/test/", {})
         return self
 
-    def _send(self, method: str, path: str, body: dict[str, Any]) -> None:
+    def send(self, method: str, path: str, body: dict[str, Any]) -> None:
+        """Changes something by the API."""
         answer = self.runs.client.request(method, path, json=body)
         assert answer.is_success, answer.text
 

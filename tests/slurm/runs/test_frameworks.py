@@ -22,44 +22,6 @@ TRAININGS = [training for training in TWO_HOSTS if training.example in TRAINED]
 # Slurm's own default is too small for a framework.
 MEMORY = {"memory": 1_800_000_000}
 
-# No framework in it: these would write to the log, too.
-WRITE = """
-import json, os, random, sys
-task = json.loads(os.environ["TF_CONFIG"])["task"] if "TF_CONFIG" in os.environ else {}
-ranks = [os.environ.get(name) for name in ("OMPI_COMM_WORLD_RANK", "RANK")] + [task.get("index"), 0]
-seed = int(next(rank for rank in ranks if rank is not None))
-data = memoryview(random.Random(seed).randbytes(300_000) + b"\\r\\n\\0\\x1b[2J\\xff\\n" * 9 + b"no newline")
-while data:
-    data = data[os.write(1, data[:70_001]):]
-"""
-
-
-def written(rank: int) -> bytes:
-    """What the script WRITE writes as this rank."""
-    return random.Random(rank).randbytes(300_000) + b"\r\n\0\x1b[2J\xff\n" * 9 + b"no newline"  # noqa: S311 - no secret
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _interpreter(slurm_hub: SlurmHub, frameworks_python: str) -> None:
-    slurm_hub.use_interpreter(frameworks_python)
-
-
-@pytest.fixture(autouse=True)
-def _leaves_nothing(slurm_hub: SlurmHub) -> Iterator[None]:
-    yield
-    slurm_hub.clear()
-
-
-@pytest.mark.parametrize("training", TRAININGS, ids=lambda training: training.example)
-def test_trains(slurm_hub: SlurmHub, training: Training) -> None:
-    spec = training.spec(CLUSTER)
-    spec["resources"] |= MEMORY
-    run = slurm_hub.runs.submit(spec)
-    check_trained(slurm_hub.runs, run, training, TRAINING_S)
-    assert len({member["node"] for member in slurm_hub.runs.detail(run)["members"]}) == 2
-    check_tracked(slurm_hub.runs, run, training)
-
-
 DRIVER = "70_driver_log_{}.txt"
 PYTORCH = {"type": "pytorch", "communication_backend": "gloo", "node_count": 2}
 # What torchrun itself says of its peers depends on who ends first.
@@ -86,6 +48,44 @@ SHAPES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         tuple(map(DRIVER.format, ("worker_0", "worker_1"))),
     ),
 }
+# No framework in it: these would write to the log, too.
+WRITE = """
+import json, os, random
+task = json.loads(os.environ["TF_CONFIG"])["task"] if "TF_CONFIG" in os.environ else {}
+ranks = [os.environ.get(name) for name in ("OMPI_COMM_WORLD_RANK", "RANK")] + [task.get("index"), 0]
+seed = int(next(rank for rank in ranks if rank is not None))
+data = random.Random(seed).randbytes(300_000)
+data = memoryview(data + b"\\r\\n\\0\\x1b[2J\\xff\\n" * 9 + b"no newline")
+while data:
+    data = data[os.write(1, data[:70_001]):]
+"""
+
+
+def written(rank: int) -> bytes:
+    """What the script WRITE writes as this rank."""
+    random_bytes = random.Random(rank).randbytes(300_000)  # noqa: S311 - no secret
+    return random_bytes + b"\r\n\0\x1b[2J\xff\n" * 9 + b"no newline"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _interpreter(slurm_hub: SlurmHub, frameworks_python: str) -> None:
+    slurm_hub.use_interpreter(frameworks_python)
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing(slurm_hub: SlurmHub) -> Iterator[None]:
+    yield
+    slurm_hub.clear()
+
+
+@pytest.mark.parametrize("training", TRAININGS, ids=lambda training: training.example)
+def test_trains(slurm_hub: SlurmHub, training: Training) -> None:
+    spec = training.spec(CLUSTER)
+    spec["resources"] |= MEMORY
+    run = slurm_hub.runs.submit(spec)
+    check_trained(slurm_hub.runs, run, training, TRAINING_S)
+    assert len({member["node"] for member in slurm_hub.runs.detail(run)["members"]}) == 2
+    check_tracked(slurm_hub.runs, run, training)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
