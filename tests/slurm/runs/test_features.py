@@ -13,7 +13,7 @@ import pytest
 from tests.environments.package_index import PackageIndex
 from tests.environments.test_journey import described
 from tests.hub import eventually
-from tests.journeys.runs import Runs
+from tests.journeys.runs import Runs, sha256
 from tests.slurm.configuration import MEMORY_MB
 from tests.slurm.hub import PATIENCE_S, SlurmHub
 from tests.slurm.people import Person
@@ -113,6 +113,21 @@ def test_data_comes_from_a_store_and_outputs_go_there(slurm_hub: SlurmHub, bucke
     folder = f"results/{run}/attempt_1/"
     outputs = {key: content for key, content in bucket.objects[BUCKET].items() if key.startswith(folder)}
     assert outputs == {f"{folder}node_{rank}/rank-{rank}": f"of rank {rank}".encode() for rank in range(2)}
+
+
+def test_data_lies_in_a_folder_that_all_nodes_have(slurm_hub: SlurmHub) -> None:
+    folder = slurm_hub.slurm.folder / "data"
+    for name, content in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    slurm_hub.send("POST", "/api/v1/datastores/", {"name": "shared", "kind": "folder", "path": str(folder)})
+    run = slurm_hub.script(
+        READ, inputs={"birds": {"datastore": "shared", "path": "birds"}}, distribution=TWO_NODES
+    )
+    slurm_hub.completes(run)
+    check_read(slurm_hub.runs, run)
+    saved = {row["path"]: row["sha256"] for row in slurm_hub.runs.get(f"/runs/{run}/outputs/")["outputs"]}
+    assert saved == {f"rank-{rank}": sha256(f"of rank {rank}".encode()) for rank in range(2)}
 
 
 def test_data_is_read_by_reference(slurm_hub: SlurmHub, bucket: S3Server) -> None:
