@@ -14,13 +14,14 @@ from tests.slurm.hub import PATIENCE_S, SlurmHub
 from tests.slurm.people import Person
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm, pytest.mark.long]
-# Touches far more memory than its job may have.
+# Touches far more memory than its job may have, and keeps it: Slurm itself looks once a second.
 GREEDY = """
+import time
 print("here", flush=True)
 pages = bytearray(800_000_000)
 for at in range(0, len(pages), 4096):
     pages[at] = 1
-print("still here", flush=True)
+time.sleep(120)
 """
 SMALL = {"memory": 400_000_000}
 # Goes on until the test makes the file, in a folder that all nodes have.
