@@ -24,7 +24,7 @@ from clusters.allocations.snapshots import snapshot_of
 from clusters.allocations.states import AllocationState
 from clusters.backends.contract import AttemptKey, LostAttempt, OutsideScheduler, Request
 from clusters.backends.slurm.nodes import SlurmNode
-from clusters.backends.slurm.states import JobPhase
+from clusters.backends.slurm.states import JobPhase, SlurmState
 from clusters.enrolment.join import ca_fingerprint
 from clusters.models import AllocatedNode, Allocation, Cluster
 from clusters.visibility import may_use
@@ -137,7 +137,7 @@ def _lost(end: EndedJob) -> LostAttempt:
         sentence = f"Slurm's job {allocation.job_id} has ended ({state.word}). {state.sentence}"
         may_retry = state.phase is JobPhase.LOST
         if state.phase is JobPhase.FAILED:
-            sentence += _unreported(allocation)
+            sentence += _where_it_says_why(allocation, state)
         if state.phase is JobPhase.CANCELED:
             canceled_by = (
                 f"account {end.canceled_by} in Slurm" if end.canceled_by is not None else "somebody in Slurm"
@@ -152,19 +152,24 @@ def _lost(end: EndedJob) -> LostAttempt:
     )
 
 
-def _unreported(allocation: Allocation) -> str:
-    """Returns why the nodes of a job never reported to the hub, or where it says so; "" if they did."""
-    if AllocatedNode.objects.filter(allocation=allocation).exists():
+def _where_it_says_why(allocation: Allocation, state: SlurmState) -> str:
+    """Returns where the output of a job is that knows more than its state, "" if the state says all."""
+    if not AllocatedNode.objects.filter(allocation=allocation).exists():
+        if allocation.trouble:
+            return f" On {allocation.trouble}"
+        before = "None of its nodes had reported to the hub"
+    elif state.word == "FAILED":
+        # As where Slurm kills a step for its memory, which only the output of the job says.
+        before = "Its processes were ended before they had reported why"
+    else:
         return ""
-    if allocation.trouble:
-        return f" On {allocation.trouble}"
     folder = partitions.partition_of(allocation.cluster).shared_folder
     where = (
         f"{folder}/trainhub-{allocation.job_id}.log says why"
         if folder
         else "the settings of the cluster have a folder for the output of jobs, which says why"
     )
-    return f" None of its nodes had reported to the hub: {where}."
+    return f" {before}: {where}."
 
 
 def _coming(node: SlurmNode) -> FreeNode:

@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.harness import guard
-from tests.hosts.machine import Machine
+from tests.hosts import processes
+from tests.hosts.machine import KILLED_S, Machine
 from tests.hosts.wiring import ETC, Bridge
 from tests.hub import eventually
 from tests.node.accounts import ADDED, PEOPLE
@@ -33,12 +35,27 @@ mount -t cgroup -o memory none /sys/fs/cgroup/all
 mkdir -p /sys/fs/cgroup/all/$1
 mount --bind /sys/fs/cgroup/all/$1 /sys/fs/cgroup/memory
 """
+# An empty folder over one that accounts of people cannot enter. In it are those folders again that they need.
+OPEN_FOLDER = """
+cover=$1 && shift
+for path; do mkdir -p "/tmp/covered$path" && mount --bind "$path" "/tmp/covered$path"; done
+mount -t tmpfs -o mode=755 none "$cover"
+for path; do mkdir -p "$path" && mount --move "/tmp/covered$path" "$path"; done
+"""
 
 
 class SlurmCluster:
-    """`nodes` are the machines of n1, n2, …; `controller` runs slurmctld, and is where people log in."""
+    """`nodes` are the machines of n1, n2, …; `controller` runs slurmctld, and is where people log in.
+    `limits_memory`: by control groups. `options`: of slurm.conf."""
 
-    def __init__(self, nodes: int = 3, *, has_accounting: bool = True) -> None:
+    def __init__(
+        self,
+        nodes: int = 3,
+        *,
+        has_accounting: bool = True,
+        limits_memory: bool = MEMORY_GROUPS.is_dir(),
+        **options: str,
+    ) -> None:
         # Not below /tmp: each machine has its own. Accounts of people must reach the socket of munged.
         self.folder = Path(tempfile.mkdtemp(prefix="th-slurm-", dir="/var/lib"))
         guard.on_exit("rm", "-rf", str(self.folder))
@@ -64,8 +81,10 @@ class SlurmCluster:
             (self.controller.name, self.controller.address),
             {name: (machine.name, machine.address) for name, machine in self.nodes.items()},
             has_accounting,
-            limits_memory=MEMORY_GROUPS.is_dir(),
+            limits_memory,
+            options,
         )
+        self._readable: list[Path] = []
 
     @property
     def hub_address(self) -> str:
@@ -98,12 +117,25 @@ class SlurmCluster:
         subprocess.run(self._group_removal, check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def let_people_read(self, *folders: Path) -> None:
+        """Makes folders readable for the accounts on all machines, now and after they boot. The machine of
+        the tests keeps its rights."""
+        self._readable = list(dict.fromkeys(folders))
+        for machine in (self.controller, *self.nodes.values()):
+            self._open_folders(machine)
+
     def start_controller(self) -> None:
         self._spawn(self.controller, "slurmctld", "-D")
 
     def start_node(self, name: str) -> None:
         (self.folder / "spool" / name).mkdir(parents=True, exist_ok=True)
         self._spawn(self.nodes[name], "slurmd", "-D", "-N", name)
+
+    def steps_on(self, name: str) -> str:
+        """The steps that a node's slurmd has, as it says; "" if there is none."""
+        command = ("scontrol", "show", "slurmd", name)
+        done = self.nodes[name].run(*command, check=False, env=self.environment())
+        return next((line for line in done.stdout.splitlines() if line.startswith("Active Steps")), "")
 
     def reboot_node(self, name: str) -> None:
         self.nodes[name].crash()
@@ -118,6 +150,18 @@ class SlurmCluster:
     def admin(self, *command: str) -> str:
         """Run a command of Slurm as root on the controller."""
         return self.controller.run(*command, env=self.environment()).stdout
+
+    def refusal(self, *command: str) -> str:
+        """What such a command says as it fails."""
+        done = self.controller.run(*command, check=False, env=self.environment())
+        assert done.returncode, f"{command} did not fail: {done.stdout}"
+        return done.stderr
+
+    def kill_node_daemon(self, name: str) -> None:
+        pid = self.nodes[name].pid_of("slurmd -D")
+        os.kill(pid, signal.SIGKILL)
+        # Its successor needs the same port.
+        eventually(lambda: not processes.lives(pid), KILLED_S, f"slurmd of {name} has ended")
 
     def kill_controller(self) -> None:
         os.kill(self.controller.pid_of("slurmctld"), signal.SIGKILL)
@@ -162,6 +206,16 @@ class SlurmCluster:
         machine.folder.chmod(0o1777)
         if self.layout.limits_memory:
             machine.run("sh", "-ec", MOUNT_MEMORY, "sh", self.folder.name)
+        self._open_folders(machine)
+
+    def _open_folders(self, machine: Machine) -> None:
+        inside: dict[Path, list[Path]] = {}
+        for folder in self._readable:
+            closed = [parent for parent in folder.parents if not parent.stat().st_mode & stat.S_IXOTH]
+            if closed:
+                inside.setdefault(closed[-1], []).append(folder)
+        for cover, folders in inside.items():
+            machine.run("sh", "-ec", OPEN_FOLDER, "sh", str(cover), *map(str, folders))
 
     def _add_people(self, machine: Machine) -> None:
         """`ip netns exec` puts the files of /etc/netns over those of /etc, on this machine alone."""
@@ -175,6 +229,10 @@ class SlurmCluster:
                 own_home = self.folder / "home" / machine.name / account
                 own_home.mkdir(parents=True, mode=0o755)
                 os.chown(own_home, number, number)
+        # Slurm's names of nodes are those of machines, too, as at most sites.
+        hosts = ETC / self._bridge.namespace(machine.name) / "hosts"
+        names = "".join(f"{node.address} {name}\n" for name, node in self.nodes.items())
+        hosts.write_text(hosts.read_text() + names)
 
     def _spawn(self, machine: Machine, *command: str, **env: str) -> None:
         log = self.folder / "log" / f"{machine.name}-{Path(command[0]).name}.out"

@@ -18,6 +18,11 @@ PATIENCE_S = 120.0
 # The Python of Debian: accounts of people cannot enter the home of root, where the tests' own is.
 NODE_PYTHON = "/usr/bin/python3"
 
+WRAPPER = """#!/bin/sh
+export TRAINHUB_NODE_PYTHON='{python}'
+exec '{node_python}' "$@"
+"""
+
 
 class SlurmHub:
     """`runs` speaks to the hub's API; `logs` is the folder in which each job has its own log."""
@@ -27,7 +32,12 @@ class SlurmHub:
         self.logs = slurm.folder / "logs"
         people = folder / "people"
         people.mkdir()
-        self.hub = HostsHub(folder / "data", slurm.hub_address, {"SLURM_CONF": str(slurm.layout.conf)})
+        settings = {
+            "SLURM_CONF": str(slurm.layout.conf),
+            # From where this hub may get what own environments are made of.
+            "PACKAGE_INDEX_HOSTS": "127.0.0.1",
+        }
+        self.hub = HostsHub(folder / "data", slurm.hub_address, settings)
         self.hub.prefix = tuple(with_people(people))
 
     def start(self) -> SlurmHub:
@@ -41,12 +51,13 @@ class SlurmHub:
             "shared_folder": str(self.logs),
         }
         clusters = "/api/v1/clusters/"
-        self._send("POST", clusters, {"name": CLUSTER, "kind": "slurm", "slurm": settings})
-        self._send("PUT", f"{clusters}{CLUSTER}/unix-accounts/", {"person": "admin", "account": "ada"})
-        self._send("POST", f"{clusters}{CLUSTER}/test/", {})
+        self.send("POST", clusters, {"name": CLUSTER, "kind": "slurm", "slurm": settings})
+        self.send("PUT", f"{clusters}{CLUSTER}/unix-accounts/", {"person": "admin", "account": "ada"})
+        self.send("POST", f"{clusters}{CLUSTER}/test/", {})
         return self
 
-    def _send(self, method: str, path: str, body: dict[str, Any]) -> None:
+    def send(self, method: str, path: str, body: dict[str, Any]) -> None:
+        """Changes something by the API."""
         answer = self.runs.client.request(method, path, json=body)
         assert answer.is_success, answer.text
 
@@ -86,12 +97,21 @@ class SlurmHub:
         assert ended["state"] == "Completed", ended["sentence"]
 
     def jobs(self) -> list[str]:
-        """The numbers of all jobs of the cluster's partition that Slurm has not ended."""
-        return self.slurm.admin("squeue", "-h", "-p", "main", "-o", "%A").split()
+        """The numbers of all jobs of the hub's partitions that Slurm has not ended."""
+        return self.slurm.admin("squeue", "-h", "-p", "main,spare", "-o", "%A").split()
 
     def job(self, run: str) -> str:
         """The number of the run's job."""
         return str(self.evaluate(f"Allocation.objects.filter(holder={run!r}).latest('pk').job_id"))
+
+    def state(self, job: str) -> str:
+        """What Slurm calls the job's state."""
+        return self.slurm.admin("squeue", "-h", "-t", "all", "-j", job, "-o", "%T").strip()
+
+    def nodes_of(self, run: str) -> list[str]:
+        """The nodes of the run's job, as Slurm names them."""
+        (names,) = self.slurm.admin("squeue", "-h", "-j", self.job(run), "-o", "%N").split()
+        return self.slurm.admin("scontrol", "show", "hostnames", names).split()
 
     def change(self, **settings: str) -> None:
         """Changes the partition's settings, as its page would."""
@@ -99,6 +119,15 @@ class SlurmHub:
 
     def restore_python(self) -> None:
         self.change(python=NODE_PYTHON)
+
+    def use_interpreter(self, python: str) -> None:
+        """Lets runs in the environment `system` have this interpreter, as docs/slurm.md tells operators."""
+        prefix = Path(python).parent.parent
+        self.slurm.let_people_read(prefix, base_prefix(prefix))
+        wrapper = self.slurm.folder / "node-python"
+        wrapper.write_text(WRAPPER.format(python=python, node_python=NODE_PYTHON))
+        wrapper.chmod(0o755)
+        self.change(python=str(wrapper))
 
     def trouble(self) -> str:
         """Why the hub's last call of Slurm failed, "" if it did not."""
@@ -117,3 +146,8 @@ class SlurmHub:
             return found if text in found else ""
 
         return eventually(sentence, seconds, f"run {run} says {text}")
+
+
+def base_prefix(prefix: Path) -> Path:
+    """Where the interpreter of a virtual environment is installed."""
+    return (prefix / "bin" / "python").resolve().parent.parent

@@ -69,7 +69,9 @@ def with_separation(settings: NodeSettings) -> NodeSettings:
     """Returns the settings, completed by whether runs get namespaces of their own here. Runs that are root
     get none: they could leave them."""
     agent = f"{settings.name} {settings.folder}"
-    settings = replace(settings, cgroup=find_place(agent, memory_total()))
+    if not settings.has_outer_limits:
+        # Whoever limits the agent counts what its processes use, and removes their groups after them.
+        settings = replace(settings, cgroup=find_place(agent, memory_total()))
     account = settings.run_as
     if account is None and os.geteuid() == 0:
         return settings

@@ -73,3 +73,12 @@ def test_a_refusal_is_told_with_its_remedy(node: Node, before: list[str], senten
 def test_the_remedy_helps(node: Node) -> None:
     text = description(node, arranged(*OWN_USERS, line=f"echo 0 > {LIMIT} && echo 15000 > {LIMIT}"))
     assert text.startswith("All runs have the agent's own account, but see no files and processes of others.")
+
+
+def test_whoever_limits_the_agent_makes_the_control_groups_alone(node: Node) -> None:
+    code = (
+        "from trainhub_node.launch import separation_trial as trial; from trainhub_node import settings; "
+        "print(trial.with_separation(settings.read()).cgroup)"
+    )
+    before = ["env", "TRAINHUB_NODE_LIMITS=outer"]
+    assert node.command("-c", code, before=before).communicate(timeout=60)[0] == "None\n"
