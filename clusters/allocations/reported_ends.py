@@ -20,6 +20,7 @@ from workspaces.task_names import TaskName
 PATIENCE = timedelta(seconds=60)
 # What a job ends as whose processes ended by themselves.
 OWN_ENDS = (STATES["COMPLETED"], STATES["FAILED"])
+_ENDING = frozenset(state for state in STATES.values() if state.phase is JobPhase.ENDING)
 
 
 def may_explain(key: AttemptKey, now: datetime) -> bool:
@@ -30,7 +31,7 @@ def may_explain(key: AttemptKey, now: datetime) -> bool:
         return False
     if allocation.over_at is not None:
         # Whoever saw the end is about to tell the run.
-        return STATES.get(allocation.word) not in OWN_ENDS and now - allocation.over_at < PATIENCE
+        return STATES.get(allocation.word) not in OWN_ENDS and is_recent(allocation, now)
     if allocation.end_reported_at is None:
         _ask_soon(allocation, now)
         return True
@@ -40,7 +41,9 @@ def may_explain(key: AttemptKey, now: datetime) -> bool:
     return (not was_asked or is_ending) and now - allocation.end_reported_at < PATIENCE
 
 
-_ENDING = frozenset(state for state in STATES.values() if state.phase is JobPhase.ENDING)
+def is_recent(allocation: Allocation, now: datetime) -> bool:
+    """Returns whether the allocation is over, and not for long."""
+    return allocation.over_at is not None and now - allocation.over_at < PATIENCE
 
 
 def _ask_soon(allocation: Allocation, now: datetime) -> None:

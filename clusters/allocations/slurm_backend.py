@@ -64,7 +64,9 @@ class SlurmScheduler:
             script = job_script(partitions.settings_of(row), request, program, allocation.lost_starts)
             allocation_requests.submit(allocation, row, job_name(request, allocation.lost_starts), script)
         if allocation.state == AllocationState.OVER:
-            return Refusal(allocation.sentence, FIELD, permanent=True)
+            # Whoever saw the end of a job that Slurm had taken says why, unless that was interrupted.
+            is_told = allocation.refused or not reported_ends.is_recent(allocation, timezone.now())
+            return Refusal(allocation.sentence, FIELD, permanent=is_told)
         nodes = self._reporting_nodes(allocation, request)
         return nodes or Refusal(allocation.sentence, FIELD, permanent=False)
 
