@@ -21,10 +21,13 @@ from trainhub_launch.report import StopOrder
 from trainhub_launch.states import StopReason
 from trainhub_node import configuration, join, settings
 from trainhub_node.agent import Agent
+from trainhub_node.job_cache import open_cache
 from trainhub_node.link.hub_client import HubClient, HubError, HubUnavailable
 
 log = logging.getLogger(__name__)
 CLAIM, FINGERPRINT, GRACE = "TRAINHUB_CLAIM", "TRAINHUB_HUB_FINGERPRINT", "TRAINHUB_GRACE_S"
+# The folder in which each account keeps something for its later jobs, unset = none.
+CACHE = "TRAINHUB_JOB_CACHE"
 # How long the hub may be away, or Slurm not yet call the job running, before the node gives up.
 REDEEM_WITHIN_S = 300.0
 RETRY_S = 1.0
@@ -44,17 +47,26 @@ def run(url: str, env: Mapping[str, str]) -> int:
     folder = Path(tempfile.mkdtemp(prefix="trainhub-"))
     try:
         identity = _redeem(url, folder, env)
-        agent = Agent(settings.read(_agent_environment(url, folder, env, identity)))
-        _heed_signals(agent, int(env.get(GRACE, "10")))
-        worker = threading.Thread(target=agent.run, name="agent", daemon=True)
-        worker.start()
-        has_worked = _wait_until_settled(agent, worker)
-        threading.Thread(target=agent.close, name="closing", daemon=True).start()
-        # The hub has everything. What still closes, such as a look for container engines, must hold no nodes.
-        worker.join(CLOSE_WITHIN_S)
+        with open_cache(env.get(CACHE, "")) as cache:
+            variables = _agent_environment(url, folder, env, identity)
+            if cache is not None:
+                variables["TRAINHUB_NODE_CACHE"] = str(cache)
+            has_worked = _work(Agent(settings.read(variables)), env)
         return 0 if has_worked else 1
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _work(agent: Agent, env: Mapping[str, str]) -> bool:
+    """Returns whether there was a run, once it has ended."""
+    _heed_signals(agent, int(env.get(GRACE, "10")))
+    worker = threading.Thread(target=agent.run, name="agent", daemon=True)
+    worker.start()
+    has_worked = _wait_until_settled(agent, worker)
+    threading.Thread(target=agent.close, name="closing", daemon=True).start()
+    # The hub has everything. What still closes, such as a look for container engines, must hold no nodes.
+    worker.join(CLOSE_WITHIN_S)
+    return has_worked
 
 
 def _wait_until_settled(agent: Agent, worker: threading.Thread) -> bool:

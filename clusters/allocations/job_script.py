@@ -32,15 +32,15 @@ class NodeProgram:
     archive: str = ""
 
 
-def job_script(settings: SlurmSettings, request: Request, program: NodeProgram, lost_starts: int = 0) -> str:
-    """Returns what sbatch gets. `lost_starts`: how many jobs the attempt had before."""
+def job_script(settings: SlurmSettings, request: Request, program: NodeProgram, losses: int = 0) -> str:
+    """Returns what sbatch gets. `losses`: how many jobs the attempt had before."""
     demand = request.demand
     # Without limits of its own a run gets a core for each of its processes.
     cores = math.ceil(demand.cpus) or demand.gpus or demand.slots or 1
     log = f"{settings.shared_folder}/trainhub-%j.log" if settings.shared_folder else "/dev/null"
     return batch_script(
         BatchJob(
-            name=job_name(request, lost_starts),
+            name=job_name(request, losses),
             partition=settings.partition,
             body=_body(demand.nodes, program),
             nodes=demand.nodes,
@@ -60,9 +60,9 @@ def job_script(settings: SlurmSettings, request: Request, program: NodeProgram, 
     )
 
 
-def job_name(request: Request, lost_starts: int = 0) -> str:
+def job_name(request: Request, losses: int = 0) -> str:
     """Returns the job's name, which no other job has: a submission without an answer is found by it."""
-    again = f"-again-{lost_starts}" if lost_starts else ""
+    again = f"-again-{losses}" if losses else ""
     return f"{request.label.replace(' ', '-')}.{request.attempt}-{request.holder[:8]}{again}"
 
 

@@ -54,14 +54,14 @@ def node_archive() -> NodeArchive | None:
     if wheel is None:
         return None
     with _lock:
-        found = _by_wheel.get(str(wheel))
-        if found is None or not found.path.exists():
+        archive = _by_wheel.get(str(wheel))
+        if archive is None or not archive.path.exists():
             _folder().mkdir(mode=0o700, parents=True, exist_ok=True)
             with (_folder() / "lock").open("w") as lock:
                 # Other processes of this hub pack the same.
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                found = _by_wheel[str(wheel)] = _stored(wheel) or _pack(wheel)
-        return found
+                archive = _by_wheel[str(wheel)] = _stored(wheel) or _pack(wheel)
+        return archive
 
 
 def archive_path(sha256: str) -> Path | None:
@@ -145,14 +145,14 @@ def _requirements(wheel: Path) -> Iterator[importlib.metadata.Distribution]:
         name = next(name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
         metadata = importlib.metadata.PathDistribution(zipfile.Path(files, name.rpartition("/")[0] + "/"))
         waiting = [Requirement(text) for text in metadata.requires or ()]
-    seen: set[tuple[str, frozenset[str]]] = set()
+    visited: set[tuple[str, frozenset[str]]] = set()
     yielded: set[str] = set()
     while waiting:
         requirement = waiting.pop()
         key = (requirement.name.lower(), frozenset(requirement.extras))
-        if key in seen:
+        if key in visited:
             continue
-        seen.add(key)
+        visited.add(key)
         distribution = importlib.metadata.distribution(requirement.name)
         if distribution.name not in yielded:
             yielded.add(distribution.name)

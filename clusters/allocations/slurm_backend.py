@@ -12,10 +12,10 @@ from clusters import offers
 from clusters.allocations import (
     allocation_requests,
     claim_codes,
-    lost_starts,
+    end_reports,
+    new_requests,
     partitions,
     redemption,
-    reported_ends,
 )
 from clusters.allocations.allocation_requests import EndedJob
 from clusters.allocations.job_script import NodeProgram, job_name, job_script, time_limit_s
@@ -61,12 +61,12 @@ class SlurmScheduler:
                 ca_fingerprint(),
                 archive.sha256 if archive else "",
             )
-            script = job_script(partitions.settings_of(row), request, program, allocation.lost_starts)
-            allocation_requests.submit(allocation, row, job_name(request, allocation.lost_starts), script)
+            script = job_script(partitions.settings_of(row), request, program, allocation.losses)
+            allocation_requests.submit(allocation, row, job_name(request, allocation.losses), script)
         if allocation.state == AllocationState.OVER:
             # Whoever saw the end of a job that Slurm had taken says why, unless that was interrupted.
-            is_told = allocation.refused or not reported_ends.is_recent(allocation, timezone.now())
-            return Refusal(allocation.sentence, FIELD, permanent=is_told)
+            is_final = allocation.refused or not end_reports.is_recent(allocation, timezone.now())
+            return Refusal(allocation.sentence, FIELD, permanent=is_final)
         nodes = self._reporting_nodes(allocation, request)
         return nodes or Refusal(allocation.sentence, FIELD, permanent=False)
 
@@ -94,10 +94,10 @@ class SlurmScheduler:
         return [_lost(end) for end in allocation_requests.observe(timezone.now())]
 
     def may_explain(self, key: AttemptKey, now: datetime) -> bool:
-        return reported_ends.may_explain(key, now)
+        return end_reports.may_explain(key, now)
 
     def request_again(self, key: AttemptKey) -> bool:
-        return lost_starts.request_again(key)
+        return new_requests.request_again(key)
 
     def _reporting_nodes(self, allocation: Allocation, request: Request) -> tuple[FreeNode, ...]:
         """Returns the allocation's nodes as they report, once all of them do."""
@@ -150,7 +150,7 @@ def _lost(end: EndedJob) -> LostAttempt:
         sentence,
         may_retry=may_retry,
         canceled_by=canceled_by,
-        by_itself=state in reported_ends.OWN_ENDS,
+        by_itself=state in end_reports.OWN_ENDS,
     )
 
 

@@ -55,7 +55,7 @@ class Allocation(models.Model):
     some. `estimated_at`: when Slurm expects to start it. `refused`: the request can never be met, and
     `sentence` says why. `name`: the job's own, "" before it was submitted. `calling_until`: until when the
     answer to its submission may come; later Slurm may have the job, although nobody knows its number.
-    `lost_starts`: how many jobs it lost before the attempt started. `end_reported_at`: when its nodes first
+    `losses`: how many jobs it lost before the attempt started. `end_report_at`: when its nodes first
     reported an end that Slurm may have caused. `trouble`: why one of its nodes could not start the node
     program, as that node says."""
 
@@ -72,8 +72,8 @@ class Allocation(models.Model):
     refused = models.BooleanField(default=False)
     name = models.CharField(max_length=64, blank=True)
     calling_until = models.DateTimeField(null=True, blank=True)
-    lost_starts = models.PositiveIntegerField(default=0)
-    end_reported_at = models.DateTimeField(null=True, blank=True)
+    losses = models.PositiveIntegerField(default=0)
+    end_report_at = models.DateTimeField(null=True, blank=True)
     trouble = models.CharField(max_length=400, blank=True)
     nodes = models.JSONField(default=list)
     estimated_at = models.DateTimeField(null=True, blank=True)

@@ -62,8 +62,10 @@ def _may_be_explained(
     now: datetime,
 ) -> bool:
     """Returns whether the end is not to be believed yet: a scheduler outside of the hub may be its cause."""
-    is_told = any(part.fact is not None and part.fact.stopping == StopReason.OUTSIDE for part in parts)
-    if verdict.reason.final_state is not RunState.FAILED and not is_told:
+    is_from_outside = any(
+        part.fact is not None and part.fact.stopping == StopReason.OUTSIDE for part in parts
+    )
+    if verdict.reason.final_state is not RunState.FAILED and not is_from_outside:
         return False
     scheduler = backend_of(node.cluster).scheduler
     return scheduler is not None and scheduler.may_explain(key, now)

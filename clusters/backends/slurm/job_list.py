@@ -10,7 +10,7 @@ from clusters.backends.slurm.commands import SlurmCommands
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
 from clusters.backends.slurm.hostlist import expand_hostlist
 from clusters.backends.slurm.settings import NAME
-from clusters.backends.slurm.states import JobPhase, SlurmState, parse_state, preempted_state
+from clusters.backends.slurm.states import JobPhase, SlurmState, grace_state, parse_state
 
 # A line of arguments has its limit, also that of a shell behind ssh.
 MAX_IDS_PER_CALL = 2000
@@ -140,7 +140,7 @@ def _parse_squeue(text: str) -> Iterator[JobStatus]:
         row = dict(zip(_SQUEUE_FIELDS, (value.strip() for value in values), strict=True))
         state, _ = parse_state(row["State"])
         if _number(row["PreemptTime"]):
-            state = preempted_state(state)
+            state = grace_state(state)
         # As wait() reports it.
         status = _number(row["exit_code"]) or 0
         yield JobStatus(

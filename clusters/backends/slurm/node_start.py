@@ -43,7 +43,7 @@ MAX_SENTENCE = 300
 LOCK = ".lock"
 LOST = (ConnectionError, socket.timeout)
 # The locks of what this process uses, for as long as it lives.
-held: Dict[Path, IO[str]] = {}
+locks: Dict[Path, IO[str]] = {}
 
 
 class StartFailed(Exception):
@@ -70,11 +70,11 @@ def program_folder(url: str, digest: str) -> str:
     """Return the folder that has the program, which is fetched if this account has none of this version."""
     if not digest:
         raise StartFailed("The hub could not make its package for nodes; its log says why.")
-    home = Path(os.environ.get("TRAINHUB_NODE_CACHE") or own_home() / ".cache" / "trainhub")
+    home = Path(os.environ.get("TRAINHUB_PROGRAM_CACHE") or own_home() / ".cache" / "trainhub")
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = home / ("node-" + digest[:16])
-        # Shared by all that run it, and held alone while it is fetched. Where nothing locks, each fetches it.
+        # All that run it share it, and one fetches it alone. Where nothing locks, each of them fetches it.
         lock = home / (folder.name + LOCK)
         hold(lock, fcntl.LOCK_SH)
         if not folder.is_dir():
@@ -119,12 +119,12 @@ def fetch_archive(url: str, digest: str, path: Path) -> None:
     headers = {"Authorization": "Bearer " + own_claim()}
     while True:
         try:
-            found = hashlib.sha256()
+            sha256 = hashlib.sha256()
             with open_url(f"{url}/api/v1/node/program/{digest}", headers) as answer, path.open("wb") as file:
                 for chunk in iter(lambda: answer.read(CHUNK), b""):
-                    found.update(chunk)
+                    sha256.update(chunk)
                     file.write(chunk)
-            if found.hexdigest() == digest:
+            if sha256.hexdigest() == digest:
                 return
             reason = "what it sent is not its package for nodes"
         except urllib.error.HTTPError as error:
@@ -157,10 +157,10 @@ def authority(address: str, fingerprint: str) -> str:
     with urllib.request.urlopen(own, timeout=TIMEOUT_S, context=unverified) as answer:  # noqa: S310
         pem = str(answer.read(CHUNK).decode("ascii", "replace")).strip() + "\n"
     try:
-        found = hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()
+        sha256 = hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()
     except ValueError:
-        found = ""
-    if not hmac.compare_digest(found, fingerprint):
+        sha256 = ""
+    if not hmac.compare_digest(sha256, fingerprint):
         raise StartFailed(
             f"What answers at {own} shows another certificate authority than the hub that submitted this "
             "job: it is another hub, or somebody stands between. Nothing was sent to it."
@@ -201,10 +201,10 @@ def own_home() -> Path:
 
 def hold(path: Path, kind: int) -> None:
     """Lock the file for as long as this process lives, or until it is locked in another way."""
-    if path not in held:
-        held[path] = path.open("a")
+    if path not in locks:
+        locks[path] = path.open("a")
     with contextlib.suppress(OSError):
-        fcntl.flock(held[path], kind)
+        fcntl.flock(locks[path], kind)
 
 
 def remove_unused(home: Path) -> None:

@@ -88,6 +88,6 @@ def parse_state(text: str) -> tuple[SlurmState, int | None]:
     return STATES.get(word) or SlurmState(word, JobPhase.UNKNOWN, f"Slurm calls its state {word}."), None
 
 
-def preempted_state(state: SlurmState) -> SlurmState:
+def grace_state(state: SlurmState) -> SlurmState:
     """Returns the state of a job that Slurm has told to make room, where Slurm itself shows another one."""
     return _AFTER_GRACE.get(state, state)

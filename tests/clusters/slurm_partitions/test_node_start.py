@@ -70,10 +70,10 @@ def hub() -> Iterator[Hub]:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TRAINHUB_NODE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TRAINHUB_PROGRAM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("TRAINHUB_CLAIM", "tha_1_x")
     monkeypatch.setattr(node_start, "RETRY_S", 0.01)
-    monkeypatch.setattr(node_start, "held", {})
+    monkeypatch.setattr(node_start, "locks", {})
     return tmp_path / "cache"
 
 
@@ -85,8 +85,8 @@ def test_a_program_is_fetched_once(hub: Hub, home: Path) -> None:
     folder = program_folder(hub.url, hub.digest)
     assert Path(folder, "trainhub_node", "__init__.py").read_text() == "VALUE"
     # Another job, while the first one runs.
-    first = dict(node_start.held)
-    node_start.held.clear()
+    first = dict(node_start.locks)
+    node_start.locks.clear()
     assert program_folder(hub.url, hub.digest) == folder
     assert first
     assert hub.asked == ["Bearer tha_1_x"]
@@ -133,7 +133,7 @@ def test_without_a_home_it_is_for_this_job_alone(
     hub: Hub, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setenv("TRAINHUB_NODE_CACHE", str(tmp_path / "file" / "cache"))
+    monkeypatch.setenv("TRAINHUB_PROGRAM_CACHE", str(tmp_path / "file" / "cache"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     removed: list[tuple[object, ...]] = []
     monkeypatch.setattr(atexit, "register", lambda *arguments, **_: removed.append(arguments[1:]))

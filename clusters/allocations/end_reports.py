@@ -32,13 +32,13 @@ def may_explain(key: AttemptKey, now: datetime) -> bool:
     if allocation.over_at is not None:
         # Whoever saw the end is about to tell the run.
         return STATES.get(allocation.word) not in OWN_ENDS and is_recent(allocation, now)
-    if allocation.end_reported_at is None:
+    if allocation.end_report_at is None:
         _ask_soon(allocation, now)
         return True
-    was_asked = allocation.seen_at is not None and allocation.seen_at >= allocation.end_reported_at
+    has_answer = allocation.seen_at is not None and allocation.seen_at >= allocation.end_report_at
     # What the job ends as, it tells only when its last process has ended.
     is_ending = STATES.get(allocation.word) in _ENDING
-    return (not was_asked or is_ending) and now - allocation.end_reported_at < PATIENCE
+    return (not has_answer or is_ending) and now - allocation.end_report_at < PATIENCE
 
 
 def is_recent(allocation: Allocation, now: datetime) -> bool:
@@ -47,10 +47,10 @@ def is_recent(allocation: Allocation, now: datetime) -> bool:
 
 
 def _ask_soon(allocation: Allocation, now: datetime) -> None:
-    unanswered = Q(seen_at=None) | Q(seen_at__lt=F("end_reported_at"))
+    unanswered = Q(seen_at=None) | Q(seen_at__lt=F("end_report_at"))
     of_cluster = Allocation.objects.filter(cluster=allocation.cluster_id, over_at=None)
     # One call answers for all.
-    is_asked = of_cluster.filter(unanswered, end_reported_at__isnull=False).exists()
-    Allocation.objects.filter(pk=allocation.pk).update(end_reported_at=now)
-    if not is_asked:
+    is_pending = of_cluster.filter(unanswered, end_report_at__isnull=False).exists()
+    Allocation.objects.filter(pk=allocation.pk).update(end_report_at=now)
+    if not is_pending:
         send_task_soon(TaskName.TEND_BACKENDS)

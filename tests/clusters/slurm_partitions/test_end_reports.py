@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from clusters.allocations import lost_starts, reported_ends
-from clusters.allocations.reported_ends import PATIENCE, may_explain
+from clusters.allocations import end_reports, new_requests
+from clusters.allocations.end_reports import PATIENCE, may_explain
 from clusters.models import Allocation
 from tests.clusters.slurm_partitions.builders import make_allocation, make_partition
 from workspaces.task_names import TaskName
@@ -23,7 +23,7 @@ KEY = ("a" * 32, 1)
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[TaskName]:
     """The messages to the worker."""
     sent: list[TaskName] = []
-    monkeypatch.setattr(reported_ends, "send_task_soon", sent.append)
+    monkeypatch.setattr(end_reports, "send_task_soon", sent.append)
     return sent
 
 
@@ -94,19 +94,19 @@ def test_without_a_job_there_is_nobody_to_ask(asked: list[TaskName], state: str 
 class TestLostStarts:
     def test_it_is_requested_again_without_a_trace_of_the_lost_job(self) -> None:
         row = _allocation(state="over", over_at=NOW, nodes=["n1"], calling_until=NOW)
-        assert lost_starts.request_again(KEY)
+        assert new_requests.request_again(KEY)
         row.refresh_from_db()
         assert (row.state, row.job_id, row.over_at, row.calling_until) == ("wanted", None, None, None)
-        assert (row.lost_starts, row.nodes, row.word) == (1, [], "")
+        assert (row.losses, row.nodes, row.word) == (1, [], "")
 
     def test_not_for_ever(self) -> None:
-        row = _allocation(state="over", over_at=NOW, lost_starts=lost_starts.MAX_LOST_STARTS)
-        assert not lost_starts.request_again(KEY)
+        row = _allocation(state="over", over_at=NOW, losses=new_requests.MAX_LOSSES)
+        assert not new_requests.request_again(KEY)
         row.refresh_from_db()
         assert row.state == "over"
 
     def test_not_while_its_job_lives_or_after_a_refusal(self) -> None:
         _allocation(state="granted")
-        assert not lost_starts.request_again(KEY)
+        assert not new_requests.request_again(KEY)
         Allocation.objects.update(state="over", refused=True)
-        assert not lost_starts.request_again(KEY)
+        assert not new_requests.request_again(KEY)

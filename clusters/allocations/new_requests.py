@@ -10,7 +10,7 @@ from clusters.backends.contract import AttemptKey
 from clusters.models import AllocatedNode, Allocation
 
 # A node that fails every job would otherwise be given the same run for ever.
-MAX_LOST_STARTS = 10
+MAX_LOSSES = 10
 
 
 @transaction.atomic
@@ -18,7 +18,7 @@ def request_again(key: AttemptKey) -> bool:
     """See OutsideScheduler."""
     holder, attempt = key
     allocation = Allocation.objects.filter(holder=holder, attempt=attempt, refused=False).first()
-    if allocation is None or allocation.lost_starts >= MAX_LOST_STARTS:
+    if allocation is None or allocation.losses >= MAX_LOSSES:
         return False
     redemption.release_nodes_of_ended()
     AllocatedNode.objects.filter(allocation=allocation).delete()
@@ -28,12 +28,12 @@ def request_again(key: AttemptKey) -> bool:
         over_at=None,
         job_id=None,
         calling_until=None,
-        lost_starts=allocation.lost_starts + 1,
+        losses=allocation.losses + 1,
         word="",
         reason="",
         nodes=[],
         seen_at=None,
         estimated_at=None,
-        end_reported_at=None,
+        end_report_at=None,
         sentence="It lost its nodes before it started, and is being submitted to Slurm again.",
     )
