@@ -7,6 +7,7 @@ from rest_framework import serializers
 from clusters.backends.slurm.examination import CheckResult, SlurmCheck
 from clusters.backends.slurm.settings import MAX_TIME_S, MIN_TIME_S
 from clusters.models import SlurmPartition, UnixAccount
+from clusters.slurm_partitions.login_node import LoginNode
 
 
 class PartitionSerializer(serializers.Serializer[Mapping[str, object]]):
@@ -17,7 +18,20 @@ class PartitionSerializer(serializers.Serializer[Mapping[str, object]]):
         max_length=300,
         allow_blank=True,
         required=False,
-        help_text="Where Slurm's commands are: empty for the hub's machine. Nothing else is offered yet.",
+        help_text="Where Slurm's commands are: account@host or account@host:port over ssh; empty for the "
+        "hub's machine.",
+    )
+    host_key = serializers.CharField(
+        max_length=16000,
+        allow_blank=True,
+        required=False,
+        help_text="The key of that host: lines like `ssh-ed25519 AAAA…`.",
+    )
+    login_group = serializers.CharField(
+        max_length=32,
+        allow_blank=True,
+        required=False,
+        help_text="The group there whose members can have jobs; if empty, only the account that logs in.",
     )
     account = serializers.CharField(
         max_length=64, allow_blank=True, required=False, help_text="If empty, the default of each person."
@@ -96,3 +110,23 @@ class UnixAccountSerializer(serializers.Serializer[UnixAccount | Sequence[UnixAc
 class NewUnixAccountSerializer(serializers.Serializer[Mapping[str, str]]):
     person = serializers.CharField(max_length=150, help_text="The name with which the person signs in.")
     account = serializers.CharField(max_length=32, help_text="A Unix account, never root.")
+
+
+class LoginNodeSerializer(serializers.Serializer[LoginNode]):
+    """What the login node of a cluster needs; see docs/slurm.md."""
+
+    authorized_key = serializers.CharField(
+        help_text="The line for ~/.ssh/authorized_keys of the account that logs in."
+    )
+    fingerprint = serializers.CharField(help_text="Of the hub's key: SHA256:….")
+    host_fingerprints = serializers.ListField(
+        child=serializers.CharField(), help_text="Of the keys by which the hub knows the login node."
+    )
+    sudoers = serializers.CharField(
+        help_text="The content of a file in /etc/sudoers.d; empty if no sudo is needed."
+    )
+    setup = serializers.CharField(
+        help_text="Shell commands that set up the login node, in the folder with the file trainhub-login: as "
+        "root if there is a group, otherwise as the account that logs in."
+    )
+    wrapper = serializers.CharField(help_text="The content of the file trainhub-login.")

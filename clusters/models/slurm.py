@@ -12,6 +12,7 @@ from workspaces.models import User
 class SlurmPartition(models.Model):
     """How the hub reaches the Slurm of a cluster; what the fields mean: `clusters.backends.slurm.settings`.
 
+    `public_key`: of the key with which the hub logs in on `command_host`, "" = it has none yet.
     `python`: the Python on its nodes that runs the node program, at least 3.11. `has_accounting`: whether
     sacct answers, None = not known yet. `trouble`: why the last call failed, "" = it did not, since
     `trouble_since`."""
@@ -19,8 +20,9 @@ class SlurmPartition(models.Model):
     cluster = models.OneToOneField(Cluster, models.CASCADE, related_name="slurm")
     partition = models.CharField(max_length=64)
     command_host = models.CharField(max_length=300, blank=True)
-    ssh_key = models.CharField(max_length=64, blank=True, help_text="The name of the secret with the key.")
-    known_hosts = models.TextField(blank=True)
+    host_key = models.TextField(blank=True)
+    login_group = models.CharField(max_length=32, blank=True)
+    public_key = models.CharField(max_length=200, blank=True)
     account = models.CharField(max_length=64, blank=True)
     qos = models.CharField(max_length=64, blank=True)
     default_time_s = models.PositiveIntegerField(default=3600)

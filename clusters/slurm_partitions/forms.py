@@ -46,6 +46,30 @@ class PartitionForm(forms.Form):
         widget=forms.TextInput(attrs=PLAIN_TEXT),
         help_text="The partition that takes the jobs, as sinfo names it.",
     )
+    command_host = forms.CharField(
+        max_length=300,
+        required=False,
+        label="Login node",
+        widget=forms.TextInput(attrs={**PLAIN_TEXT, "placeholder": "trainhub@login.example"}),
+        help_text="Where Slurm's commands are, as account@host or account@host:port over ssh. If empty, on "
+        "the hub's own machine.",
+    )
+    host_key = forms.CharField(
+        max_length=16000,
+        required=False,
+        label="Host key of the login node",
+        widget=forms.Textarea(attrs={**PLAIN_TEXT, "rows": 2, "class": "th-mono"}),
+        help_text="Its line ssh-ed25519 AAAA…, or several lines for several hosts of one name. If you leave "
+        "it empty, you are told which key the host shows.",
+    )
+    login_group = forms.CharField(
+        max_length=32,
+        required=False,
+        label="Group on the login node",
+        widget=forms.TextInput(attrs=PLAIN_TEXT),
+        help_text="The Unix group whose members can have jobs; this takes sudo there. If empty, all jobs "
+        "belong to the account that logs in.",
+    )
     account = forms.CharField(
         max_length=64,
         required=False,
@@ -107,7 +131,7 @@ class UnixAccountForm(forms.Form):
         max_length=32,
         label="Unix account",
         widget=forms.TextInput(attrs=PLAIN_TEXT),
-        help_text="Their jobs belong to it. It must exist on the hub's machine and on the nodes.",
+        help_text="Their jobs belong to it. It must exist on the nodes, and where Slurm's commands are.",
     )
 
     def __init__(self, data: QueryDict | None = None) -> None:

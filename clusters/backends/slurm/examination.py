@@ -31,6 +31,13 @@ class SlurmCheck:
     sentence: str
 
 
+_NO_SUBMISSION = SlurmCheck(
+    "submission",
+    CheckResult.WARNING,
+    "Account and QOS are checked when a person submits: jobs are theirs.",
+)
+
+
 def has_accounting(commands: SlurmCommands) -> bool:
     """Whether sacct answers here. Raises SlurmError if that cannot be told now."""
     try:
@@ -42,18 +49,19 @@ def has_accounting(commands: SlurmCommands) -> bool:
     return True
 
 
-def examine(settings: SlurmSettings, commands: SlurmCommands) -> list[SlurmCheck]:
-    """Returns the checks in the order in which they were done; after a failed call the rest is left out."""
+def examine(settings: SlurmSettings, commands: SlurmCommands, *, may_submit: bool = True) -> list[SlurmCheck]:
+    """Returns the checks in the order in which they were done; after a failed call the rest is left out.
+    `may_submit`: whether jobs can belong to the owner of the commands."""
     checks: list[SlurmCheck] = []
     try:
-        for check in _checks(settings, commands):
+        for check in _checks(settings, commands, may_submit and commands.owner != ROOT):
             checks.append(check)
     except SlurmError as error:
         checks.append(SlurmCheck("connection", CheckResult.ERROR, str(error)))
     return checks
 
 
-def _checks(settings: SlurmSettings, commands: SlurmCommands) -> Iterator[SlurmCheck]:
+def _checks(settings: SlurmSettings, commands: SlurmCommands, may_submit: bool) -> Iterator[SlurmCheck]:
     version = commands.run(["sinfo", "--version"]).strip()
     yield SlurmCheck("version", CheckResult.OK, f"Slurm's commands answer: {version}.")
     nodes = [node for node in read_nodes(commands) if settings.partition in node.partitions]
@@ -69,7 +77,7 @@ def _checks(settings: SlurmSettings, commands: SlurmCommands) -> Iterator[SlurmC
     yield _check_partition(partition, nodes)
     yield _check_time(partition, settings)
     yield _check_gpus(settings, nodes)
-    yield _check_submission(settings, commands)
+    yield _check_submission(settings, commands) if may_submit else _NO_SUBMISSION
     if has_accounting(commands):
         yield SlurmCheck("accounting", CheckResult.OK, "Accounting is on (sacct answers).")
     else:
@@ -138,12 +146,6 @@ def _check_gpus(settings: SlurmSettings, nodes: list[SlurmNode]) -> SlurmCheck:
 
 
 def _check_submission(settings: SlurmSettings, commands: SlurmCommands) -> SlurmCheck:
-    if commands.owner == ROOT:
-        return SlurmCheck(
-            "submission",
-            CheckResult.WARNING,
-            "Account and QOS are checked when a person submits: jobs are theirs.",
-        )
     job = BatchJob(
         "trainhub-test", settings.partition, ("true",), account=settings.account, qos=settings.qos,
         time_limit_s=settings.default_time_s,

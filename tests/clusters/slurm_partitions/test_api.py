@@ -18,6 +18,8 @@ JSON = "application/json"
 DEFAULTS = {
     "partition": "main",
     "command_host": "",
+    "host_key": "",
+    "login_group": "",
     "account": "",
     "qos": "",
     "default_time_s": 3600,
@@ -95,7 +97,10 @@ class TestCreate:
             ({"partition": "main", "shared_folder": "/a/../b"}, "slurm.shared_folder", "absolute path"),
             ({"partition": "main", "python": "-c"}, "slurm.python", "a command such as python3"),
             ({"partition": "main", "python": "python3; id"}, "slurm.python", "a command such as python3"),
-            ({"partition": "main", "command_host": "ada@login"}, "slurm.command_host", "not offered yet"),
+            ({"partition": "main", "command_host": "login"}, "slurm.command_host", "user@host"),
+            ({"partition": "main", "command_host": "root@login"}, "slurm.command_host", "never as root"),
+            ({"partition": "main", "host_key": "AAAA"}, "slurm.host_key", "Enter lines like ssh-ed25519"),
+            ({"partition": "main", "login_group": "a b"}, "slurm.login_group", "a Unix group"),
             ({"partition": "main", "colour": "red"}, "slurm.colour", "is not a setting of a partition"),
         ],
     )
