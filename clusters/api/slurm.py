@@ -48,7 +48,7 @@ class _LoginNodeView(_PartitionView):
     def answer(self, cluster: Cluster) -> Response:
         login = login_node.login_node_of(cluster)
         if login is None:
-            raise ApiProblem(409, login_node.no_login_node_sentence(cluster))
+            raise ApiProblem(404, login_node.no_login_node_sentence(cluster))
         return Response(LoginNodeSerializer(login).data)
 
 

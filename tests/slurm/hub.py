@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.hosts.bench import HostsHub
 from tests.hub import eventually
@@ -33,23 +33,31 @@ class SlurmHub:
         self.hub = HostsHub(folder / "data", slurm.hub_address, {"SLURM_CONF": str(slurm.layout.conf)})
         self.hub.prefix = tuple(with_people(people))
 
-    def start(self) -> SlurmHub:
+    def start(self) -> Self:
         self.logs.mkdir(exist_ok=True)
         self.logs.chmod(0o1777)
         if not self._python.exists():
             self._install_node_program()
         self.hub.start()
         self.runs = Runs(self.hub)
-        settings = {
+        clusters = "/api/v1/clusters/"
+        self._send("POST", clusters, {"name": CLUSTER, "kind": "slurm", "slurm": self.partition})
+        self.prepare_login()
+        self._send("PUT", f"{clusters}{CLUSTER}/unix-accounts/", {"person": "admin", "account": "ada"})
+        self._send("POST", f"{clusters}{CLUSTER}/test/", {})
+        return self
+
+    @property
+    def partition(self) -> dict[str, Any]:
+        """The settings of its cluster."""
+        return {
             "partition": "main",
             "python": str(self._python / "bin" / "python"),
             "shared_folder": str(self.logs),
         }
-        clusters = "/api/v1/clusters/"
-        self._send("POST", clusters, {"name": CLUSTER, "kind": "slurm", "slurm": settings})
-        self._send("PUT", f"{clusters}{CLUSTER}/unix-accounts/", {"person": "admin", "account": "ada"})
-        self._send("POST", f"{clusters}{CLUSTER}/test/", {})
-        return self
+
+    def prepare_login(self) -> None:
+        """What has to be done elsewhere once the cluster is there."""
 
     def _send(self, method: str, path: str, body: dict[str, Any]) -> None:
         answer = self.runs.client.request(method, path, json=body)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from clusters.backends.slurm.settings import CommandHost
 from clusters.backends.slurm.ssh_commands import KEY, KNOWN_HOSTS, SshCommands, known_hosts_text
 from clusters.slurm_partitions.login_node import LoginNode
 from tests.environments.source_builds.ssh_server import RUN_FOLDER, make_key
+from tests.hosts import processes
 from tests.hub import eventually
 from tests.slurm.cluster import STARTED_S, SlurmCluster
 
@@ -28,6 +31,7 @@ class LoginHost:
         self.machine = cluster.controller
         self.host = CommandHost(ACCOUNT, self.machine.address, PORT)
         self.host_key = cluster.folder / "host-key"
+        self._shown_key = cluster.folder / "shown-host-key"
         make_key(self.host_key)
         self.files = self.files_with(folder / "login files")
 
@@ -38,13 +42,15 @@ class LoginHost:
         for folder in OWN_FOLDERS:
             self.machine.run("mount", "-t", "tmpfs", "-o", "mode=755", "none", folder)
         self._add_account()
+        shutil.copyfile(self.host_key, self._shown_key)
+        self._shown_key.chmod(0o600)
         for account in (ACCOUNT, "ada"):
             self.machine.run("install", "-d", "-o", account, f"/home/{account}")
         self.set_up(self.settings(self.files))
         options = {
             "Port": PORT,
             "ListenAddress": self.machine.address,
-            "HostKey": self.host_key,
+            "HostKey": self._shown_key,
             "PasswordAuthentication": "no",
             "UsePAM": "no",
             "PidFile": "none",
@@ -88,6 +94,21 @@ class LoginHost:
     def commands(self, account: str = "", files: Path | None = None) -> SshCommands:
         """Those of a person, or of the hub's own account, which only looks."""
         return SshCommands(self.host, str(files or self.files), account)
+
+    def block(self) -> None:
+        """The hub gets no answer from here any more; Slurm's nodes do."""
+        self.machine.run("ip", "route", "add", "blackhole", f"{self.cluster.hub_address}/32")
+
+    def unblock(self) -> None:
+        self.machine.run("ip", "route", "del", "blackhole", f"{self.cluster.hub_address}/32")
+
+    def show_host_key(self, key: Path) -> None:
+        """Show this key from the next connection on, and end those that there are."""
+        shutil.copyfile(key, self._shown_key)
+        os.kill(self.machine.pid_of("sshd: /usr/sbin/sshd -D"), signal.SIGHUP)
+        for pid in self.machine.pids():
+            if processes.command(pid).startswith(f"sshd: {ACCOUNT}"):
+                os.kill(pid, signal.SIGTERM)
 
     def _add_account(self) -> None:
         """In place: the machine's files are mounted over those of the computer."""
