@@ -82,7 +82,7 @@ class LoginNode:
         return "\n".join(lines) + "\n"
 
     def _root_lines(self) -> list[str]:
-        user, rules = self.host.user, "/etc/sudoers.d/trainhub"
+        user, rules = self.host.user, f"/etc/sudoers.d/{self.label}"
         return [
             # Without a password, and not locked, which some servers of ssh would refuse.
             f"id -u {user} >/dev/null 2>&1 || useradd -r -m -s /bin/sh -p '*' {user}",

@@ -38,6 +38,7 @@ class LoginHost:
     def start(self) -> LoginHost:
         program = shutil.which("sshd", path="/usr/sbin:/usr/bin")
         assert program, "sshd is not installed; .ci/system-packages installs it"
+        assert shutil.which("sudo"), "sudo is not installed; .ci/system-packages installs it"
         RUN_FOLDER.mkdir(mode=0o755, exist_ok=True)
         for folder in OWN_FOLDERS:
             self.machine.run("mount", "-t", "tmpfs", "-o", "mode=755", "none", folder)

@@ -128,11 +128,12 @@ class TestRefusals:
         files = login.files_with(tmp_path / "missing")
         settings = login.settings(files, "missing")
         login.set_up(settings)
-        for path in ("/usr/local/sbin/trainhub-login", "/etc/sudoers.d/trainhub"):
-            login.machine.run("mv", path, "/srv/aside")
+        login.machine.run("mkdir", "/srv/aside")
+        for folder in ("/usr/local/sbin", "/etc/sudoers.d"):
+            login.machine.run("sh", "-ec", f"mv {folder}/trainhub-* /srv/aside/")
             error = self.refusal(login.commands(files=files))
             assert error.fault is SlurmFault.WRAPPER, str(error)
-            login.machine.run("mv", "/srv/aside", path)
+            login.machine.run("sh", "-ec", f"mv /srv/aside/* {folder}/")
 
     def test_of_a_command_that_is_not_there(self) -> None:
         with pytest.raises(SlurmError, match="no command no-such-command") as error:
