@@ -128,7 +128,10 @@ def _problems(settings: SlurmSettings) -> Iterator[tuple[str, str]]:
         elif host.user == "root":
             yield "command_host", "Log in as a plain account, never as root."
     if settings.host_key and not is_host_key(settings.host_key):
-        yield "host_key", "Enter lines like ssh-ed25519 AAAA…, as ssh-keyscan prints them."
+        yield (
+            "host_key",
+            f"Enter lines like ssh-ed25519 AAAA…, as ssh-keyscan prints them, {MAX_HOST_KEYS} at most.",
+        )
     if settings.login_group and not USER.fullmatch(settings.login_group):
         yield "login_group", "Enter the name of a Unix group on the login node, or nothing."
     if not NAME.fullmatch(settings.partition):
