@@ -18,6 +18,8 @@ def settings_of(row: SlurmPartition) -> SlurmSettings:
         command_host=row.command_host,
         host_key=row.host_key,
         login_group=row.login_group,
+        relay_host=row.relay_host,
+        relay_port=row.relay_port,
         account=row.account,
         qos=row.qos,
         default_time_s=row.default_time_s,

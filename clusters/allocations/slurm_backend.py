@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from django.conf import settings
 from django.utils import timezone
 
 from clusters import offers
-from clusters.allocations import allocation_requests, claim_codes, partitions, redemption
+from clusters.allocations import allocation_requests, claim_codes, partitions, redemption, relays
 from clusters.allocations.allocation_requests import EndedJob
 from clusters.allocations.job_script import NodeProgram, job_name, job_script, time_limit_s
 from clusters.allocations.snapshots import snapshot_of
@@ -45,7 +44,7 @@ class SlurmScheduler:
         allocation = allocation_requests.request_allocation(request)
         if allocation.state == AllocationState.WANTED:
             program = NodeProgram(
-                row.python, settings.API_URL, claim_codes.claim_code(allocation.pk), ca_fingerprint()
+                row.python, relays.hub_url_for(row), claim_codes.claim_code(allocation.pk), ca_fingerprint()
             )
             script = job_script(partitions.settings_of(row), request, program)
             allocation_requests.submit(allocation, row, job_name(request), script)

@@ -39,6 +39,18 @@ class PartitionSerializer(serializers.Serializer[Mapping[str, object]]):
     qos = serializers.CharField(
         max_length=64, allow_blank=True, required=False, help_text="If empty, the default of each person."
     )
+    relay_port = serializers.IntegerField(
+        min_value=0,
+        max_value=65535,
+        required=False,
+        help_text="Where the login node listens for nodes that cannot reach the hub; 0: nowhere.",
+    )
+    relay_host = serializers.CharField(
+        max_length=255,
+        allow_blank=True,
+        required=False,
+        help_text="The login node's name for the nodes; if empty, the one in `command_host`.",
+    )
     default_time_s = serializers.IntegerField(
         min_value=MIN_TIME_S,
         max_value=MAX_TIME_S,
@@ -124,6 +136,9 @@ class LoginNodeSerializer(serializers.Serializer[LoginNode]):
     )
     sudoers = serializers.CharField(
         help_text="The content of a file in /etc/sudoers.d; empty if no sudo is needed."
+    )
+    sshd = serializers.CharField(
+        help_text="What the configuration of sshd there needs for the relay; empty without one."
     )
     setup = serializers.CharField(
         help_text="Shell commands that set up the login node, in the folder with the file trainhub-login: as "

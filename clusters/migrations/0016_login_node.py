@@ -27,4 +27,29 @@ class Migration(migrations.Migration):
             name='public_key',
             field=models.CharField(blank=True, max_length=200),
         ),
+        migrations.AddField(
+            model_name='slurmpartition',
+            name='relay_host',
+            field=models.CharField(blank=True, max_length=255),
+        ),
+        migrations.AddField(
+            model_name='slurmpartition',
+            name='relay_port',
+            field=models.PositiveIntegerField(default=0),
+        ),
+        migrations.AddField(
+            model_name='slurmpartition',
+            name='relay_trouble',
+            field=models.TextField(blank=True),
+        ),
+        migrations.AddField(
+            model_name='slurmpartition',
+            name='relay_holder',
+            field=models.CharField(blank=True, max_length=100),
+        ),
+        migrations.AddField(
+            model_name='slurmpartition',
+            name='relay_seen_at',
+            field=models.DateTimeField(blank=True, null=True),
+        ),
     ]

@@ -13,6 +13,8 @@ class SlurmPartition(models.Model):
     """How the hub reaches the Slurm of a cluster; what the fields mean: `clusters.backends.slurm.settings`.
 
     `public_key`: of the key with which the hub logs in on `command_host`, "" = it has none yet.
+    `relay_trouble`: why the relay does not stand, "" = it does. `relay_holder`: the worker that keeps it, and
+    was last there at `relay_seen_at`.
     `python`: the Python on its nodes that runs the node program, at least 3.11. `has_accounting`: whether
     sacct answers, None = not known yet. `trouble`: why the last call failed, "" = it did not, since
     `trouble_since`."""
@@ -23,6 +25,11 @@ class SlurmPartition(models.Model):
     host_key = models.TextField(blank=True)
     login_group = models.CharField(max_length=32, blank=True)
     public_key = models.CharField(max_length=200, blank=True)
+    relay_host = models.CharField(max_length=255, blank=True)
+    relay_port = models.PositiveIntegerField(default=0)
+    relay_trouble = models.TextField(blank=True)
+    relay_holder = models.CharField(max_length=100, blank=True)
+    relay_seen_at = models.DateTimeField(null=True, blank=True)
     account = models.CharField(max_length=64, blank=True)
     qos = models.CharField(max_length=64, blank=True)
     default_time_s = models.PositiveIntegerField(default=3600)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.http.request import validate_host
 
-from clusters.allocations import partitions
+from clusters.allocations import partitions, relays
 from clusters.allocations.bounded_commands import BoundedCommands
 from clusters.backends.slurm.errors import SlurmError
 from clusters.backends.slurm.examination import CheckResult, SlurmCheck, examine
@@ -35,17 +36,38 @@ def examine_cluster(cluster: Cluster) -> list[SlurmCheck]:
         usable = [name for name in names if not problems[name]]
         commands = BoundedCommands(partitions.commands_as(row, usable[0] if usable else ""))
     except SlurmError as error:
-        return [SlurmCheck("connection", CheckResult.ERROR, str(error)), _check_address()]
+        return [SlurmCheck("connection", CheckResult.ERROR, str(error)), _check_road(row)]
     may_submit = bool(usable) or not login
     checks = [*login, *examine(partitions.settings_of(row), commands, may_submit=may_submit)]
     accounting = next((check for check in checks if check.name == ACCOUNTING), None)
     if accounting is not None:
         SlurmPartition.objects.filter(pk=row.pk).update(has_accounting=accounting.result is CheckResult.OK)
-    return [*checks, _check_address(), _check_accounts(problems)]
+    return [*checks, _check_road(row), _check_accounts(problems)]
+
+
+def _check_road(row: SlurmPartition) -> SlurmCheck:
+    """The nodes speak to the hub; whether they reach it is known only once a job runs there."""
+    relay = relays.relay_address(row)
+    return _check_address() if relay is None else _check_relay(row, *relay)
+
+
+def _check_relay(row: SlurmPartition, host: str, port: int) -> SlurmCheck:
+    where = f"{host}:{port}"
+    if not validate_host(host, settings.ALLOWED_HOSTS):
+        sentence = (
+            f"The hub does not answer to the name {host}, at which nodes reach it through the relay: add it "
+            "to ALLOWED_HOSTS, and start the hub again. Its own certificate then has that name, too."
+        )
+        return SlurmCheck("relay", CheckResult.ERROR, sentence)
+    trouble = relays.trouble_of(row)
+    if trouble:
+        return SlurmCheck("relay", CheckResult.ERROR, f"The relay at {where} does not stand: {trouble}")
+    return SlurmCheck(
+        "relay", CheckResult.OK, f"Nodes are told to report to {where}, where the relay stands."
+    )
 
 
 def _check_address() -> SlurmCheck:
-    """The nodes speak to the hub; whether they reach it is known only once a job runs there."""
     host = urlsplit(settings.API_URL).hostname or ""
     if is_loopback(host):
         return SlurmCheck(

@@ -70,6 +70,19 @@ class PartitionForm(forms.Form):
         help_text="The Unix group whose members can have jobs; this takes sudo there. If empty, all jobs "
         "belong to the account that logs in.",
     )
+    relay_port = forms.IntegerField(
+        min_value=0,
+        max_value=65535,
+        label="Port of the relay",
+        help_text="For nodes that cannot reach the hub: the login node listens there for it. 0: no relay.",
+    )
+    relay_host = forms.CharField(
+        max_length=255,
+        required=False,
+        label="Address of the relay",
+        widget=forms.TextInput(attrs=PLAIN_TEXT),
+        help_text="The login node’s name for the nodes. If empty, the one by which the hub knows it.",
+    )
     account = forms.CharField(
         max_length=64,
         required=False,

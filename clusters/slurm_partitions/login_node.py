@@ -7,7 +7,7 @@ from pathlib import Path
 
 from django.db import transaction
 
-from clusters.allocations import login_keys, partitions
+from clusters.allocations import login_keys, partitions, relays
 from clusters.backends.slurm import login_wrapper
 from clusters.backends.slurm.settings import CommandHost, fingerprint
 from clusters.models import Cluster, SlurmPartition
@@ -22,13 +22,15 @@ WRAPPER = f"/usr/local/sbin/{login_wrapper.NAME}"
 @dataclass(frozen=True)
 class LoginNode:
     """`host` is where the hub logs in, with the key of which `public_key` is the public half. `group`: whose
-    members can have jobs, "" = only the account that logs in."""
+    members can have jobs, "" = only the account that logs in. `relay`: where it listens for the hub, None =
+    nowhere."""
 
     cluster: str
     host: CommandHost
     public_key: str
     host_key: str
     group: str
+    relay: tuple[str, int] | None = None
 
     @property
     def command(self) -> str:
@@ -39,7 +41,28 @@ class LoginNode:
 
     @property
     def authorized_key(self) -> str:
-        return f'restrict,command="{self.command}" {self.public_key} {self.label}'
+        return f'{self._restrictions},command="{self.command}" {self.public_key} {self.label}'
+
+    @property
+    def _restrictions(self) -> str:
+        if self.relay is None:
+            return "restrict"
+        host, port = self.relay
+        # Without permitopen the key could also reach other machines from there; nothing listens at port 1.
+        return f'restrict,port-forwarding,permitlisten="{host}:{port}",permitopen="localhost:1"'
+
+    @property
+    def sshd(self) -> str:
+        """Returns what sshd's configuration needs for the relay, "" without one."""
+        if self.relay is None:
+            return ""
+        return (
+            f"Match User {self.host.user}\n"
+            "    AllowTcpForwarding remote\n"
+            "    GatewayPorts clientspecified\n"
+            "    ClientAliveInterval 15\n"
+            "    ClientAliveCountMax 2\n"
+        )
 
     @property
     def sudoers(self) -> str:
@@ -114,7 +137,8 @@ def login_node_of(cluster: Cluster) -> LoginNode | None:
     host = partitions.login_host(row)
     if host is None:
         return None
-    return LoginNode(cluster.name, host, row.public_key, row.host_key, row.login_group)
+    relay = relays.relay_address(row)
+    return LoginNode(cluster.name, host, row.public_key, row.host_key, row.login_group, relay)
 
 
 def no_login_node_sentence(cluster: Cluster) -> str:

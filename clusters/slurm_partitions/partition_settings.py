@@ -28,6 +28,8 @@ FIELDS = (
     "command_host",
     "host_key",
     "login_group",
+    "relay_host",
+    "relay_port",
     "partition",
     "account",
     "qos",

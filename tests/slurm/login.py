@@ -55,7 +55,10 @@ class LoginHost:
             "PasswordAuthentication": "no",
             "UsePAM": "no",
             "PidFile": "none",
+            # As the page asks for the relay; it has longer times.
             "GatewayPorts": "clientspecified",
+            "ClientAliveInterval": 3,
+            "ClientAliveCountMax": 2,
             # As people set them in their login files; the hub's calls must not be misled.
             "SetEnv": f"SLURM_CONF={self.cluster.layout.conf} SBATCH_PARTITION=closed SQUEUE_USERS=hub",
         }

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pwd
 import secrets
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tests.attacks.server.separated import passable_python
-from tests.hosts.bench import HostsHub
+from tests.hosts.bench import NOTHING, HostsHub
 from tests.node.accounts import as_account
 from tests.slurm.hub import CLUSTER, SlurmHub
 from tests.slurm.login import ACCOUNT, GROUP, PORT, LoginHost
@@ -45,14 +46,15 @@ class _UnprivilegedHub(HostsHub):
 
 
 class PlainHub(SlurmHub):
-    """As `SlurmHub`. `login` is set up as the hub's answers say."""
+    """As `SlurmHub`. `login` is set up as the hub's answers say. `settings`: further ones of the hub."""
 
-    def __init__(self, login: LoginHost, folder: Path) -> None:
+    def __init__(self, login: LoginHost, folder: Path, settings: Mapping[str, str] = NOTHING) -> None:
         super().__init__(login.cluster, folder)
         self.login = login
         self.place = login.cluster.folder / f"hub-{secrets.token_hex(3)}"
         (self.place / "own").mkdir(parents=True)
         self.hub = _UnprivilegedHub(self.place, login.cluster.hub_address)
+        self.hub.settings |= settings
 
     @property
     def partition(self) -> dict[str, Any]:

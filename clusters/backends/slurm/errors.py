@@ -65,6 +65,9 @@ _CALL_REFUSED = (
     "trainhub-login on the login node does not know this call. Copy the present file there, from the "
     "cluster's settings page."
 )
+_RELAY_FAILED = (
+    "The nodes cannot reach the relay. Follow the steps on the cluster's settings page, and test again."
+)
 # What a shell, Python or sudo says in place of the wrapper.
 _WRAPPER_SIGNS = (f"{login_wrapper.NAME}: ", f"{login_wrapper.NAME}': ", "sudo: ", "python3: ")
 _WRAPPER_BROKEN = (
@@ -136,6 +139,8 @@ def failed_call(program: str, code: int, stderr: str, *, is_remote: bool) -> Slu
 def _wrapper_error(code: int, detail: str) -> SlurmError:
     if code == login_wrapper.ACCOUNT_REFUSED:
         return SlurmError(SlurmFault.NO_ACCOUNT, _ACCOUNT_REFUSED + detail)
+    if code == login_wrapper.RELAY_FAILED:
+        return SlurmError(SlurmFault.UNREACHABLE, _RELAY_FAILED + detail)
     if code == login_wrapper.CALL_REFUSED:
         return SlurmError(SlurmFault.WRAPPER, _CALL_REFUSED + detail)
     return SlurmError(SlurmFault.WRAPPER, _WRAPPER_BROKEN + detail)

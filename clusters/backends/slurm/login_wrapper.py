@@ -13,7 +13,9 @@ import os
 import pwd
 import re
 import shlex
+import socket
 import sys
+import time
 from typing import List, NoReturn
 
 # Of what a hub and this file say to each other.
@@ -24,8 +26,11 @@ SLURM_CONF = ""
 
 NAME = "trainhub-login"
 MIN_PERSON_UID = 1000
-# The exit codes: for an account, or for a call, that is not served.
-ACCOUNT_REFUSED, CALL_REFUSED, NO_COMMAND = 77, 78, 127
+# The exit codes: for an account or a call that is not served, and for a relay that nodes do not reach.
+ACCOUNT_REFUSED, CALL_REFUSED, RELAY_FAILED, NO_COMMAND = 77, 78, 79, 127
+RELAY_STANDS = "the relay stands"
+# sshd listens before it starts the command.
+RELAY_TRIES, RELAY_PAUSE_S, RELAY_CONNECT_S = 5, 0.5, 5.0
 ACCOUNT = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
 # Numbers and names of Slurm's things, lists of them, and formats.
 VALUE = re.compile(r"[A-Za-z0-9_%|][A-Za-z0-9_.,:|%+-]*")
@@ -102,6 +107,41 @@ def check(names: List[str], group: str) -> None:
         sys.stdout.write(f"{name}\t{problem_with(name, group)}\n")
 
 
+def relay(host: str, port: str) -> None:
+    """Says that sshd listens at this address of this machine, and stays until its input ends: sshd forwards
+    as long as this connection is there."""
+    if not re.fullmatch(r"[A-Za-z0-9.:-]{1,255}", host) or not re.fullmatch(r"[0-9]{4,5}", port):
+        refuse("this is no address of a relay", CALL_REFUSED)
+    problem = relay_problem(host, int(port))
+    if problem:
+        sys.stderr.write(f"{NAME}: {problem}\n")
+        sys.exit(RELAY_FAILED)
+    sys.stdout.write(f"{RELAY_STANDS}\n")
+    sys.stdout.flush()
+    while os.read(0, 1024):
+        pass
+
+
+def relay_problem(host: str, port: int) -> str:
+    """Returns why nodes do not reach the port, "" if they do as far as this machine can tell."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # What can be bound is an address of this machine. Nothing else is connected to.
+        with socket.socket(found[0], found[1]) as probe:
+            probe.bind((found[4][0], 0))
+    except OSError as error:
+        return f"{host} is no address of this machine ({error.strerror or error})"
+    for _ in range(RELAY_TRIES):
+        try:
+            socket.create_connection((host, port), RELAY_CONNECT_S).close()
+        except OSError as error:
+            problem = str(error.strerror or error)
+            time.sleep(RELAY_PAUSE_S)
+        else:
+            return ""
+    return f"sshd, which needs GatewayPorts clientspecified, does not listen at {host}:{port} ({problem})"
+
+
 def become(person: pwd.struct_passwd) -> None:
     if os.geteuid() == 0:
         os.initgroups(person.pw_name, person.pw_gid)
@@ -136,6 +176,10 @@ def main() -> None:
     name, argv = words[1], words[2:]
     if argv[0] == "check":
         check(argv[1:], group)
+        return
+    if argv[0] == "relay" and len(argv) == 3 and name == own_account():
+        become(pwd.getpwnam(name))
+        relay(argv[1], argv[2])
         return
     if not is_allowed(argv):
         refuse("only TrainHub's calls of Slurm are accepted", CALL_REFUSED)

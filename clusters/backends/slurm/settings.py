@@ -28,6 +28,8 @@ KEY_KINDS = (
 # Login nodes behind one name have a key each.
 MAX_HOST_KEYS = 16
 MAX_KEY = 4000
+# Lower ones are root's.
+MIN_RELAY_PORT = 1024
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ class CommandHost:
 class SlurmSettings:
     """`command_host`: where Slurm's commands are, `user@host[:port]` over ssh, or empty for this machine.
     `host_key`: that host's key, one or several lines like `ssh-ed25519 AAAA…`. `login_group`: the group there
-    whose members can have jobs; empty: only the account that logs in.
+    whose members can have jobs; empty: only the account that logs in. `relay_port`: where the login node
+    listens for the hub, so that nodes reach it there; 0: nowhere. `relay_host`: its name for the nodes;
+    empty: the one in `command_host`.
 
     `gres`: GPU model -> what Slurm calls it (`gpu:a100`); the model "" is any GPU. `shared_folder`: a folder
     that all nodes share, or empty. Empty `account` and `qos` are the person's defaults in Slurm."""
@@ -64,6 +68,8 @@ class SlurmSettings:
     shared_folder: str = ""
     host_key: str = ""
     login_group: str = ""
+    relay_host: str = ""
+    relay_port: int = 0
 
     def gres_name(self, gpu_model: str = "") -> str:
         """Returns what Slurm calls this model, or any GPU if the model has no name of its own."""
@@ -134,6 +140,13 @@ def _problems(settings: SlurmSettings) -> Iterator[tuple[str, str]]:
         )
     if settings.login_group and not USER.fullmatch(settings.login_group):
         yield "login_group", "Enter the name of a Unix group on the login node, or nothing."
+    if settings.relay_host and not HOST.fullmatch(settings.relay_host):
+        yield "relay_host", "Enter a host name or an IPv4 address of the login node, or nothing."
+    if settings.relay_port:
+        if not settings.command_host:
+            yield "relay_port", "A relay needs a login node: enter one, or 0 here."
+        elif not MIN_RELAY_PORT <= settings.relay_port < 2**16:
+            yield "relay_port", f"Choose a port from {MIN_RELAY_PORT} to 65535, or 0 for no relay."
     if not NAME.fullmatch(settings.partition):
         yield "partition", "Enter the name of a partition: letters, digits and _ . + - (see: sinfo)."
     for name in ("account", "qos"):
