@@ -92,10 +92,10 @@ def _plan(row: SlurmPartition) -> RelayPlan:
     host, address = partitions.login_host(row), relay_address(row)
     if host is None or address is None:
         raise SlurmError(SlurmFault.UNREACHABLE, "There is no login node.")
-    return RelayPlan(host, login_folder(row, host), address, _own_address())
+    return RelayPlan(host, login_folder(row, host), address, own_address())
 
 
-def _own_address() -> tuple[str, int]:
+def own_address() -> tuple[str, int]:
     """Returns where the hub is reached from its own machine: where other programs reach it."""
     parts = urlsplit(settings.API_URL)
     return parts.hostname or "localhost", parts.port or PORTS.get(parts.scheme, PORTS["https"])

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.http.request import validate_host
 
 from clusters.allocations import partitions, relays
 from clusters.allocations.bounded_commands import BoundedCommands
@@ -14,6 +13,7 @@ from clusters.backends.slurm.errors import SlurmError
 from clusters.backends.slurm.examination import CheckResult, SlurmCheck, examine
 from clusters.models import Cluster, SlurmPartition, UnixAccount
 from clusters.slurm_partitions import account_checks
+from clusters.slurm_partitions.relay_checks import check_relay
 from trainhub_launch.addresses import is_loopback
 from trainhub_launch.scheduler.capacity import words
 
@@ -48,23 +48,7 @@ def examine_cluster(cluster: Cluster) -> list[SlurmCheck]:
 def _check_road(row: SlurmPartition) -> SlurmCheck:
     """The nodes speak to the hub; whether they reach it is known only once a job runs there."""
     relay = relays.relay_address(row)
-    return _check_address() if relay is None else _check_relay(row, *relay)
-
-
-def _check_relay(row: SlurmPartition, host: str, port: int) -> SlurmCheck:
-    where = f"{host}:{port}"
-    if not validate_host(host, settings.ALLOWED_HOSTS):
-        sentence = (
-            f"The hub does not answer to the name {host}, at which nodes reach it through the relay: add it "
-            "to ALLOWED_HOSTS, and start the hub again. Its own certificate then has that name, too."
-        )
-        return SlurmCheck("relay", CheckResult.ERROR, sentence)
-    trouble = relays.trouble_of(row)
-    if trouble:
-        return SlurmCheck("relay", CheckResult.ERROR, f"The relay at {where} does not stand: {trouble}")
-    return SlurmCheck(
-        "relay", CheckResult.OK, f"Nodes are told to report to {where}, where the relay stands."
-    )
+    return _check_address() if relay is None else check_relay(row, *relay)
 
 
 def _check_address() -> SlurmCheck:

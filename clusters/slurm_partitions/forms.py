@@ -73,6 +73,7 @@ class PartitionForm(forms.Form):
     relay_port = forms.IntegerField(
         min_value=0,
         max_value=65535,
+        required=False,
         label="Port of the relay",
         help_text="For nodes that cannot reach the hub: the login node listens there for it. 0: no relay.",
     )
@@ -129,7 +130,11 @@ class PartitionForm(forms.Form):
     @property
     def values(self) -> dict[str, Any]:
         """Returns the values for `partition_settings.check_settings`. The names of single models are kept."""
-        return {**self.cleaned_data, "gres": {**self._gres, "": self.cleaned_data["gres"]}}
+        return {
+            **self.cleaned_data,
+            "gres": {**self._gres, "": self.cleaned_data["gres"]},
+            "relay_port": self.cleaned_data["relay_port"] or 0,
+        }
 
     def add_problems(self, refusal: PartitionRefused) -> None:
         for problem in refusal.problems:

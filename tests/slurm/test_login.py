@@ -188,6 +188,15 @@ class TestExamination:
         assert [check.name for check in checks] == names
         assert "12 GPUs" in checks[3].sentence
 
+    def test_of_a_slurm_that_hides_jobs(self, commands: SshCommands, slurm: SlurmCluster) -> None:
+        slurm.reconfigure(PrivateData="jobs,usage")
+        try:
+            eventually(lambda: "visibility" in self.results(commands), STATE_S, "it is said")
+            sentence = self.results(commands)["visibility"]
+        finally:
+            slurm.reconfigure()
+        assert sentence.startswith("warning: Slurm hides jobs and usage of others (PrivateData).")
+
     def test_as_the_account_that_only_looks(self, login: LoginHost) -> None:
         checks = {check.name: check for check in examine(SETTINGS, login.commands(), may_submit=False)}
         assert "checked when a person submits" in checks["submission"].sentence

@@ -73,6 +73,18 @@ class TestOnALoginNode:
             "root\troot is an account of the system",
         ]
 
+    def test_a_relay_that_nodes_do_not_reach(self, login: LoginHost) -> None:
+        address = login.machine.address
+        for account, host, port, words in (
+            ("", address, "9999", f"does not listen at {address}:9999"),
+            ("", "192.0.2.1", "9999", "192.0.2.1 is no address of this machine"),
+            ("", address, "22", "this is no address of a relay"),
+            ("ada", address, "9999", "only TrainHub's calls"),
+        ):
+            with pytest.raises(SlurmError, match=words) as error:
+                login.commands(account).run(["relay", host, port])
+            assert error.value.fault in (SlurmFault.WRAPPER, SlurmFault.UNREACHABLE)
+
     def test_without_a_group_it_serves_the_account_that_logs_in(
         self, login: LoginHost, tmp_path: Path
     ) -> None:

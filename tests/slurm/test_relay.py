@@ -21,6 +21,7 @@ from tests.slurm.test_runs import MEET
 pytestmark = [pytest.mark.slow, pytest.mark.slurm, pytest.mark.long]
 PORT = 8443
 ADDRESS = f"/api/v1/clusters/{CLUSTER}/"
+RANK = "import os; print(os.environ['OMPI_COMM_WORLD_RANK'], 'on', os.uname().nodename, flush=True)"
 # Says which hub the run is told of.
 TELL = "import os; print(sorted(v for k, v in os.environ.items() if v.startswith('https://')), flush=True)"
 
@@ -70,6 +71,16 @@ def test_ranks_on_nodes_without_a_road_to_the_hub(relayed_hub: RelayedHub) -> No
     assert f"https://{relayed_hub.login.machine.address}:{PORT}".encode() in relayed_hub.runs.log(told)
 
 
+def test_mpi_without_ssh(relayed_hub: RelayedHub) -> None:
+    relayed_hub.start_relay()
+    mpi = {"type": "mpi", "process_count_per_node": 1, "node_count": 2}
+    run = relayed_hub.script(RANK, distribution=mpi, resources={"gpus_per_node": 0})
+    relayed_hub.completes(run)
+    said = [relayed_hub.runs.log(run, f"70_driver_log_{rank}.txt").split() for rank in range(2)]
+    assert [words[0] for words in said] == [b"0", b"1"]
+    assert len({words[2] for words in said}) == 2
+
+
 def test_it_comes_back_by_itself(relayed_hub: RelayedHub) -> None:
     relayed_hub.start_relay()
     run = relayed_hub.script("import time; print('here', flush=True); time.sleep(40); print('end')")
@@ -94,10 +105,14 @@ def test_what_the_relay_lacks_is_said(relayed_hub: RelayedHub, tmp_path: Path) -
         ({"relay_host": "login.example"}, "does not answer to the name login.example"),
     ):
         client.patch(ADDRESS, json={"slurm": change}).raise_for_status()
-        eventually(lambda w=words: w in relayed_hub.test()["relay"]["sentence"], PATIENCE_S, words)  # type: ignore[misc]
+        _until_it_says(relayed_hub, words)
     client.patch(ADDRESS, json={"slurm": {"relay_host": "", "relay_port": 0}}).raise_for_status()
     assert "relay" not in relayed_hub.test()
     eventually(lambda: not _sessions(relayed_hub), PATIENCE_S, "nothing listens any more")
+
+
+def _until_it_says(hub: RelayedHub, words: str) -> None:
+    eventually(lambda: words in hub.test()["relay"]["sentence"], PATIENCE_S, words)
 
 
 def _trouble(hub: RelayedHub) -> str:

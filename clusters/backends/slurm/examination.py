@@ -13,8 +13,10 @@ from clusters.backends.slurm.nodes import Partition, SlurmNode, read_nodes, read
 from clusters.backends.slurm.script import BatchJob, batch_script
 from clusters.backends.slurm.settings import SlurmSettings
 from clusters.backends.slurm.submission import check_submission
+from trainhub_launch.scheduler.capacity import words
 
 _MIN_JOB_AGE = re.compile(r"^MinJobAge\s*=\s*([0-9]+)", re.MULTILINE)
+_PRIVATE_DATA = re.compile(r"^PrivateData\s*=\s*(\S+)", re.MULTILINE)
 _ACCOUNTING_OFF = "accounting storage is disabled"
 
 
@@ -78,6 +80,7 @@ def _checks(settings: SlurmSettings, commands: SlurmCommands, may_submit: bool) 
     yield _check_time(partition, settings)
     yield _check_gpus(settings, nodes)
     yield _check_submission(settings, commands) if may_submit else _NO_SUBMISSION
+    yield from _hidden_jobs(commands)
     if has_accounting(commands):
         yield SlurmCheck("accounting", CheckResult.OK, "Accounting is on (sacct answers).")
     else:
@@ -92,6 +95,20 @@ def _checks(settings: SlurmSettings, commands: SlurmCommands, may_submit: bool) 
         CheckResult.WARNING,
         "The oldest Python of the nodes is not known before a job has run there.",
     )
+
+
+def _hidden_jobs(commands: SlurmCommands) -> Iterator[SlurmCheck]:
+    """The hub looks at all jobs as one account. Root may always do so, and others only if Slurm lets them."""
+    setting = _PRIVATE_DATA.search(commands.run(["scontrol", "show", "config"]))
+    hidden = sorted({"jobs", "nodes", "usage"} & set(setting[1].split(","))) if setting else []
+    if hidden:
+        yield SlurmCheck(
+            "visibility",
+            CheckResult.WARNING,
+            f"Slurm hides {words(hidden)} of others (PrivateData). Unless it is root, the account as which "
+            "the hub looks must be an operator of Slurm, otherwise the hub loses sight of its jobs: "
+            "sacctmgr modify user ACCOUNT set adminlevel=operator.",
+        )
 
 
 def _memory_s(commands: SlurmCommands) -> str:

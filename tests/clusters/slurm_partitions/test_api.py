@@ -20,6 +20,8 @@ DEFAULTS = {
     "command_host": "",
     "host_key": "",
     "login_group": "",
+    "relay_host": "",
+    "relay_port": 0,
     "account": "",
     "qos": "",
     "default_time_s": 3600,
@@ -101,6 +103,9 @@ class TestCreate:
             ({"partition": "main", "command_host": "root@login"}, "slurm.command_host", "never as root"),
             ({"partition": "main", "host_key": "AAAA"}, "slurm.host_key", "Enter lines like ssh-ed25519"),
             ({"partition": "main", "login_group": "a b"}, "slurm.login_group", "a Unix group"),
+            ({"partition": "main", "relay_port": 8443}, "slurm.relay_port", "needs a login node"),
+            ({"partition": "main", "relay_port": 70000}, "slurm.relay_port", "65535"),
+            ({"partition": "main", "relay_host": "a b"}, "slurm.relay_host", "a host name"),
             ({"partition": "main", "colour": "red"}, "slurm.colour", "is not a setting of a partition"),
         ],
     )

@@ -10,11 +10,12 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
 from pytest_django import Settings
 
-from clusters.allocations import partitions
+from clusters.allocations import partitions, relays
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
 from clusters.backends.slurm.settings import fingerprint, is_host_key, normalize_host_key
 from clusters.backends.slurm.ssh_commands import KEY, KNOWN_HOSTS, SshCommands
 from clusters.models import SlurmPartition
+from clusters.slurm_partitions.relay_checks import check_relay
 from tests.clusters.slurm_partitions.builders import make_partition
 from tests.people import api_client, client_of, make_operator
 from workspaces.models import AuditEvent, HubSecret
@@ -29,7 +30,7 @@ SETTINGS = {"partition": "main", "command_host": LOGIN, "host_key": HOST_KEY, "l
 ADDRESS = "/api/v1/clusters/hpc/"
 
 
-def make(**changes: str) -> Any:
+def make(**changes: str | int) -> Any:
     body = {"name": "hpc", "kind": "slurm", "slurm": {**SETTINGS, **changes}}
     return api_client(make_operator()).post("/api/v1/clusters/", body, JSON)
 
@@ -161,6 +162,32 @@ class TestInstructions:
         answer = login_node()
         assert answer["authorized_key"].startswith('restrict,command="/usr/bin/python3 -I trainhub-login" ')
         assert (answer["sudoers"], "sudo" in answer["setup"]) == ("", False)
+
+    def test_for_a_relay(self) -> None:
+        make(relay_port=80)
+        assert not SlurmPartition.objects.exists()
+        make(relay_port=8443, relay_host="login")
+        answer = login_node()
+        allowed = 'port-forwarding,permitlisten="login:8443",permitopen="localhost:1"'
+        assert answer["authorized_key"].startswith(f'restrict,{allowed},command="sudo -n ')
+        assert answer["sshd"].startswith("Match User trainhub\n    AllowTcpForwarding remote\n")
+        assert (
+            answer["sshd"].splitlines()[2]
+            in client_of(make_operator()).get("/clusters/hpc/edit/").content.decode()
+        )
+
+    def test_a_relay_that_nobody_keeps_is_said(self, settings: Settings) -> None:
+        make(relay_port=8443, relay_host="login.example")
+        assert relays.hub_url_for(row()) == f"{settings.API_URL.partition(':')[0]}://login.example:8443"
+        assert relays.trouble_of(row()).startswith("No worker of the hub keeps it yet")
+        check = api_client(make_operator()).post(f"{ADDRESS}test/").json()["checks"][-1]
+        assert (check["name"], check["result"]) == ("relay", "error")
+        assert "does not answer to the name login.example" in check["sentence"]
+        settings.ALLOWED_HOSTS = ["login.example", "testserver"]
+        problem = check_relay(row(), "login.example", 8443).sentence
+        assert "speaks no TLS" in problem
+        page = client_of(make_operator()).get("/clusters/hpc/", headers={"HX-Request": "true"})
+        assert "The nodes do not reach the hub" in page.content.decode()
 
     def test_of_commands_on_the_hubs_machine_there_are_none(self) -> None:
         make_partition()
