@@ -80,12 +80,13 @@ def remove_files(cluster_id: int) -> None:
 def _write(folder: Path, private_key: str, known_hosts: str) -> None:
     for path in (folder.parent.parent, folder.parent, folder):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (folder / KNOWN_HOSTS).write_text(known_hosts)
-    # Last, and as a whole: who finds it finds all.
-    descriptor, aside = tempfile.mkstemp(dir=folder)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(private_key)
-    Path(aside).replace(folder / KEY)
+    # The key comes last: who finds it finds all.
+    for name, text in ((KNOWN_HOSTS, known_hosts), (KEY, private_key)):
+        # As a whole, because other processes may do the same, and ssh may read it meanwhile.
+        descriptor, aside = tempfile.mkstemp(dir=folder)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+        Path(aside).replace(folder / name)
 
 
 def _folder(cluster_id: int) -> Path:
