@@ -21,7 +21,7 @@ from clusters.backends.slurm.errors import failed_call, one_line
 from clusters.backends.slurm.settings import CommandHost
 from clusters.backends.slurm.ssh_commands import ssh_options
 
-# A login node that answers by then has answered all along.
+# From the start of ssh to the answer of the wrapper.
 STARTED_WITHIN_S = 30.0
 MIN_PAUSE_S, MAX_PAUSE_S = 5.0, 60.0
 END_S = 5.0

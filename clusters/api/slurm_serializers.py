@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from rest_framework import serializers
 
+from clusters.allocations import relays
 from clusters.backends.slurm.examination import CheckResult, SlurmCheck
 from clusters.backends.slurm.settings import MAX_TIME_S, MIN_TIME_S
 from clusters.models import SlurmPartition, UnixAccount
@@ -97,6 +98,12 @@ class SlurmStatusSerializer(serializers.Serializer[SlurmPartition]):
     )
     trouble = serializers.CharField(help_text="Why it does not answer; empty if it does.")
     trouble_since = serializers.DateTimeField(allow_null=True)
+    relay_trouble = serializers.SerializerMethodField(
+        help_text="Why the relay does not stand; empty if it does, or if there is none."
+    )
+
+    def get_relay_trouble(self, row: SlurmPartition) -> str:
+        return relays.trouble_of(row) if relays.relay_address(row) else ""
 
 
 class SlurmCheckSerializer(serializers.Serializer[SlurmCheck | Sequence[SlurmCheck]]):

@@ -52,7 +52,8 @@ class TestCreate:
         assert answer.status_code == 201, answer.content
         body = answer.json()
         assert (body["kind"], body["slurm"]) == ("slurm", DEFAULTS)
-        assert body["slurm_status"] == {"has_accounting": None, "trouble": "", "trouble_since": None}
+        nothing_known = {"has_accounting": None, "trouble": "", "trouble_since": None, "relay_trouble": ""}
+        assert body["slurm_status"] == nothing_known
         assert body["settings"]["avoid_unhealthy_gpus"] is False
 
     def test_stores_what_is_given(self) -> None:

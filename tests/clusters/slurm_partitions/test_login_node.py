@@ -186,6 +186,8 @@ class TestInstructions:
         settings.ALLOWED_HOSTS = ["login.example", "testserver"]
         problem = check_relay(row(), "login.example", 8443).sentence
         assert "speaks no TLS" in problem
+        status = api_client(make_operator()).get(ADDRESS).json()["slurm_status"]
+        assert status["relay_trouble"].startswith("No worker of the hub keeps it yet")
         page = client_of(make_operator()).get("/clusters/hpc/", headers={"HX-Request": "true"})
         assert "The nodes do not reach the hub" in page.content.decode()
 
