@@ -189,7 +189,7 @@ class TestInstructions:
         status = api_client(make_operator()).get(ADDRESS).json()["slurm_status"]
         assert status["relay_trouble"].startswith("No worker of the hub keeps it yet")
         page = client_of(make_operator()).get("/clusters/hpc/", headers={"HX-Request": "true"})
-        assert "The nodes do not reach the hub" in page.content.decode()
+        assert "The relay does not stand" in page.content.decode()
 
     def test_of_commands_on_the_hubs_machine_there_are_none(self) -> None:
         make_partition()
