@@ -42,7 +42,7 @@ test-cgroup2: .venv/ready-dev
 test-nfs: .venv/ready-dev
 	@.ci/virtual-machine --seconds 3600 env $(IN_MACHINE) $(or $(PYTEST),tests/node/data/shares/test_nfs.py)
 
-# A real Slurm on machines of its own, seven minutes: `make test` leaves out what waits for its timeouts and states.
+# A real Slurm on machines of its own, a quarter of an hour: `make test` leaves out what waits for its timeouts and states.
 test-slurm: .venv/ready-dev
 	@.ci/system-packages
 	@TRAINHUB_TEST_LONG=1 exec $(PY) -m pytest -q -m slurm $(or $(PYTEST),tests/slurm)

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from clusters import brokers
 from clusters.alerts import alert_store
+from clusters.allocations import relays
 from clusters.provisioning import reconciler
 from clusters.telemetry import compaction, expiry
 
@@ -24,6 +25,11 @@ def mend_brokers() -> None:
 @shared_task(ignore_result=True)
 def tend_machines() -> None:
     reconciler.reconcile()
+
+
+@shared_task(ignore_result=True)
+def tend_relays() -> None:
+    relays.tend()
 
 
 @shared_task(ignore_result=True)

@@ -11,7 +11,7 @@ from django.db import DatabaseError
 
 from workspaces import set_aside
 from workspaces.models import Secret
-from workspaces.secrets import store
+from workspaces.secrets import hub_secrets, store
 
 HINT = (
     "They are kept. Rows of a newer version are used again after an upgrade to that version "
@@ -32,14 +32,16 @@ def unreadable_secrets(databases: Collection[str] | None = None, **_: Any) -> li
     if "default" not in (databases or ()):
         return []
     try:
-        broken = store.unreadable(Secret.objects.select_related("workspace").order_by("workspace_id", "name"))
+        secrets = Secret.objects.select_related("workspace").order_by("workspace_id", "name")
+        broken = [f"{secret.name} ({secret.workspace.slug})" for secret, _ in store.unreadable(secrets)]
+        broken += [f"{name} (the hub)" for name, _ in hub_secrets.unreadable()]
     except DatabaseError:
         return []  # before the first migration there is no table
     if not broken:
         return []
-    names = ", ".join(f"{secret.name} ({secret.workspace.slug})" for secret, _ in broken[:MAX_NAMES])
+    names = ", ".join(broken[:MAX_NAMES])
     more = f" and {len(broken) - MAX_NAMES} more" if len(broken) > MAX_NAMES else ""
-    text = f"These secrets cannot be decrypted, and runs that need them fail: {names}{more}."
+    text = f"These secrets cannot be decrypted, and what needs them fails: {names}{more}."
     return [Warning(text, hint=KEYRING_HINT, id="workspaces.W002")]
 
 

@@ -210,6 +210,15 @@ class Secret(models.Model):
         ]
 
 
+class HubSecret(models.Model):
+    """A value of the hub itself, such as the key with which it logs in elsewhere; nobody gets to see it.
+
+    `sealed`: the value, encrypted (workspaces.secrets.hub_secrets)."""
+
+    name = models.CharField(max_length=64, unique=True)
+    sealed = models.BinaryField()
+
+
 class SecretUse(models.Model):
     """That one run on one node, one webhook, or the hub for a version of an environment, got the value of a
     secret, or the hub for the source of a run. `subject`: the run's id, the channel's name, the environment

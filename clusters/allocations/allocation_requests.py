@@ -83,7 +83,7 @@ def submit(allocation: Allocation, row: SlurmPartition, name: str, script: str) 
     if (allocation.calling_until or now) > now or not mine.update(calling_until=now + CALL_WITHIN, name=name):
         return
     try:
-        job_id = _find_or_submit(allocation, name, script)
+        job_id = _find_or_submit(allocation, row, name, script)
     except SlurmError as error:
         if error.fault in (SlurmFault.REFUSED, SlurmFault.NO_ACCOUNT):
             advance(allocation, S.OVER, refused=True, sentence=str(error))
@@ -96,9 +96,9 @@ def submit(allocation: Allocation, row: SlurmPartition, name: str, script: str) 
         cancel_of_account(row, allocation.account, [job_id])
 
 
-def _find_or_submit(allocation: Allocation, name: str, script: str) -> int:
+def _find_or_submit(allocation: Allocation, row: SlurmPartition, name: str, script: str) -> int:
     """Returns the number of the job. An earlier call whose answer nobody got may have queued it."""
-    commands = partitions.commands_as(allocation.account)
+    commands = partitions.commands_as(row, allocation.account)
     queued = [] if allocation.calling_until is None else job_ids_by_name(commands, name)
     return queued[-1] if queued else submit_job(commands, script)
 
@@ -125,7 +125,7 @@ def _find_or_give_up(allocation: Allocation) -> None:
     if allocation.calling_until is not None:
         row = partitions.partition_of(allocation.cluster)
         try:
-            queued = job_ids_by_name(partitions.commands_as(allocation.account), allocation.name)
+            queued = job_ids_by_name(partitions.commands_as(row, allocation.account), allocation.name)
         except SlurmError as error:
             partitions.record_trouble(row, error, now)
             return
@@ -137,7 +137,7 @@ def _find_or_give_up(allocation: Allocation) -> None:
 
 def cancel_of_account(row: SlurmPartition, account: str, job_ids: Sequence[int]) -> None:
     try:
-        cancel_jobs(partitions.commands_as(account), job_ids)
+        cancel_jobs(partitions.commands_as(row, account), job_ids)
     except SlurmError as error:
         log.warning("Jobs %s could not be canceled: %s", job_ids, error)
         partitions.record_trouble(row, error, timezone.now())
@@ -164,7 +164,7 @@ def observe(now: datetime) -> list[EndedJob]:
         row = partitions.partition_of(allocations[0].cluster)
         try:
             jobs = read_jobs(
-                partitions.commands_as(),
+                partitions.commands_as(row),
                 [item.job_id for item in allocations if item.job_id is not None],
                 has_accounting=bool(row.has_accounting),
             )

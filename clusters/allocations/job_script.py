@@ -13,6 +13,7 @@ from clusters.backends.slurm.script import BatchJob, WarningSignal, batch_script
 from clusters.backends.slurm.settings import SlurmSettings
 
 CLAIM, FINGERPRINT, GRACE = "TRAINHUB_CLAIM", "TRAINHUB_HUB_FINGERPRINT", "TRAINHUB_GRACE_S"
+CACHE = "TRAINHUB_JOB_CACHE"
 # Slurm may be as much late with what it does at a limit, and the node reports the end in this time.
 END_ALLOWANCE_S = 60
 MB = 1024**2
@@ -55,7 +56,7 @@ def job_script(settings: SlurmSettings, request: Request, program: NodeProgram, 
             account=settings.account,
             qos=settings.qos,
             output=log,
-            environment=_variables(program, request),
+            environment=_variables(settings, program, request),
         )
     )
 
@@ -84,6 +85,7 @@ def _body(nodes: int, program: NodeProgram) -> tuple[str, ...]:
     )
 
 
-def _variables(program: NodeProgram, request: Request) -> dict[str, str]:
-    pinned = {FINGERPRINT: program.fingerprint} if program.fingerprint else {}
-    return {CLAIM: program.claim, GRACE: str(request.grace_s), **pinned}
+def _variables(settings: SlurmSettings, program: NodeProgram, request: Request) -> dict[str, str]:
+    optional = {FINGERPRINT: program.fingerprint, CACHE: settings.node_cache}
+    given = {name: value for name, value in optional.items() if value}
+    return {CLAIM: program.claim, GRACE: str(request.grace_s), **given}

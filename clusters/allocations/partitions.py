@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from clusters.allocations.login_keys import login_folder
 from clusters.backends.slurm.commands import LocalCommands, SlurmCommands
 from clusters.backends.slurm.errors import SlurmError
-from clusters.backends.slurm.settings import SlurmSettings
+from clusters.backends.slurm.settings import CommandHost, SlurmSettings, parse_command_host
+from clusters.backends.slurm.ssh_commands import SshCommands
 from clusters.models import Cluster, SlurmPartition
 
 
@@ -14,12 +16,17 @@ def settings_of(row: SlurmPartition) -> SlurmSettings:
     return SlurmSettings(
         partition=row.partition,
         command_host=row.command_host,
+        host_key=row.host_key,
+        login_group=row.login_group,
+        relay_host=row.relay_host,
+        relay_port=row.relay_port,
         account=row.account,
         qos=row.qos,
         default_time_s=row.default_time_s,
         max_time_s=row.max_time_s,
         gres=row.gres or {"": "gpu"},
         shared_folder=row.shared_folder,
+        node_cache=row.node_cache,
     )
 
 
@@ -27,9 +34,18 @@ def partition_of(cluster: Cluster) -> SlurmPartition:
     return SlurmPartition.objects.select_related("cluster").get(cluster=cluster)
 
 
-def commands_as(account: str = "") -> SlurmCommands:
-    """Returns the commands as this Unix account; "" = the hub's own, which only looks."""
-    return LocalCommands(account)
+def login_host(row: SlurmPartition) -> CommandHost | None:
+    """Returns the login node that has Slurm's commands, None if the hub's machine has them."""
+    return parse_command_host(row.command_host)
+
+
+def commands_as(row: SlurmPartition, account: str = "") -> SlurmCommands:
+    """Returns the commands of this Slurm as this Unix account; "" = the hub's own, which only looks. Raises
+    SlurmError if the hub's key for the login node cannot be read."""
+    host = login_host(row)
+    if host is None:
+        return LocalCommands(account)
+    return SshCommands(host, str(login_folder(row, host)), account)
 
 
 def record_trouble(row: SlurmPartition, error: SlurmError | None, now: datetime) -> None:

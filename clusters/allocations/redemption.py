@@ -83,8 +83,9 @@ def _verified(claim: Claim) -> Allocation:
 def _running_job(allocation: Allocation) -> JobStatus:
     """Returns the job as Slurm reports it now."""
     job_id = allocation.job_id or 0
+    row = partitions.partition_of(allocation.cluster)
     try:
-        job = read_jobs(partitions.commands_as(), [job_id], has_accounting=False).get(job_id)
+        job = read_jobs(partitions.commands_as(row), [job_id], has_accounting=False).get(job_id)
     except SlurmError as error:
         raise ClaimTooEarly("job_id", str(error)) from error
     if job is None or job.state.is_final:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from django.conf import settings
 from django.utils import timezone
 
 from clusters import offers
@@ -16,6 +15,7 @@ from clusters.allocations import (
     new_requests,
     partitions,
     redemption,
+    relays,
 )
 from clusters.allocations.allocation_requests import EndedJob
 from clusters.allocations.job_script import NodeProgram, job_name, job_script, time_limit_s
@@ -56,7 +56,7 @@ class SlurmScheduler:
             archive = node_archive()
             program = NodeProgram(
                 row.python,
-                settings.API_URL,
+                relays.hub_url_for(row),
                 claim_codes.claim_code(allocation.pk),
                 ca_fingerprint(),
                 archive.sha256 if archive else "",
@@ -75,7 +75,7 @@ class SlurmScheduler:
         # Each job has a code of its own, and the program is packed when the first one is submitted.
         program = NodeProgram(
             row.python,
-            settings.API_URL,
+            relays.hub_url_for(row),
             "<assigned when it is submitted>",
             ca_fingerprint(),
             "<SHA-256 of the node program>",

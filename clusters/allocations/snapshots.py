@@ -64,9 +64,9 @@ def snapshot_of(row: SlurmPartition) -> SlurmSnapshot:
 
 
 def _read(row: SlurmPartition, last: SlurmSnapshot) -> SlurmSnapshot:
-    commands = BoundedCommands(partitions.commands_as())
     now = timezone.now()
     try:
+        commands = BoundedCommands(partitions.commands_as(row))
         nodes = tuple(node for node in read_nodes(commands) if row.partition in node.partitions)
         jobs = tuple(read_queue(commands, row.partition))
     except SlurmError as error:

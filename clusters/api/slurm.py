@@ -7,8 +7,10 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from clusters.allocations.login_keys import KeyUnavailable
 from clusters.api.provisioning import ClusterAdminView
 from clusters.api.slurm_serializers import (
+    LoginNodeSerializer,
     NewUnixAccountSerializer,
     SlurmTestSerializer,
     UnixAccountSerializer,
@@ -16,7 +18,7 @@ from clusters.api.slurm_serializers import (
 from clusters.backends.slurm.examination import CheckResult
 from clusters.kinds import SLURM
 from clusters.models import Cluster
-from clusters.slurm_partitions import account_table
+from clusters.slurm_partitions import account_table, login_node
 from clusters.slurm_partitions.cluster_examination import examine_cluster
 from workspaces.api.problems import ApiProblem
 
@@ -40,6 +42,36 @@ class ClusterTest(_PartitionView):
         checks = examine_cluster(self.partition(request, name))
         is_usable = all(check.result is not CheckResult.ERROR for check in checks)
         return Response(SlurmTestSerializer({"is_usable": is_usable, "checks": checks}).data)
+
+
+class _LoginNodeView(_PartitionView):
+    def answer(self, cluster: Cluster) -> Response:
+        login = login_node.login_node_of(cluster)
+        if login is None:
+            raise ApiProblem(404, login_node.no_login_node_sentence(cluster))
+        return Response(LoginNodeSerializer(login).data)
+
+
+class ClusterLoginNode(_LoginNodeView):
+    @extend_schema(responses=LoginNodeSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """What the login node needs for the hub to log in: the line of its key, and the wrapper with which
+        that key runs a few of Slurm's commands and nothing else. For operators."""
+        self.operator(request)
+        return self.answer(self.partition(request, name))
+
+
+class ClusterLoginKey(_LoginNodeView):
+    @extend_schema(request=None, responses=LoginNodeSerializer)
+    def post(self, request: Request, name: str) -> Response:
+        """Replace the hub's key for the login node. Slurm does not answer until the new line is there; jobs
+        go on meanwhile. For operators."""
+        who, cluster = self.operator(request), self.partition(request, name)
+        try:
+            login_node.rotate_key(cluster, who)
+        except KeyUnavailable as error:
+            raise ApiProblem(409, str(error)) from error
+        return self.answer(cluster)
 
 
 class ClusterUnixAccounts(_PartitionView):

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from rest_framework import serializers
 
+from clusters.allocations import relays
 from clusters.backends.slurm.examination import CheckResult, SlurmCheck
 from clusters.backends.slurm.settings import MAX_TIME_S, MIN_TIME_S
 from clusters.models import SlurmPartition, UnixAccount
+from clusters.slurm_partitions.login_node import LoginNode
 
 
 class PartitionSerializer(serializers.Serializer[Mapping[str, object]]):
@@ -17,13 +19,38 @@ class PartitionSerializer(serializers.Serializer[Mapping[str, object]]):
         max_length=300,
         allow_blank=True,
         required=False,
-        help_text="Where Slurm's commands are: empty for the hub's machine. Nothing else is offered yet.",
+        help_text="Where Slurm's commands are: account@host or account@host:port over ssh; empty for the "
+        "hub's machine.",
+    )
+    host_key = serializers.CharField(
+        max_length=16000,
+        allow_blank=True,
+        required=False,
+        help_text="The key of that host: lines like `ssh-ed25519 AAAA…`.",
+    )
+    login_group = serializers.CharField(
+        max_length=32,
+        allow_blank=True,
+        required=False,
+        help_text="The group there whose members can have jobs; if empty, only the account that logs in.",
     )
     account = serializers.CharField(
         max_length=64, allow_blank=True, required=False, help_text="If empty, the default of each person."
     )
     qos = serializers.CharField(
         max_length=64, allow_blank=True, required=False, help_text="If empty, the default of each person."
+    )
+    relay_port = serializers.IntegerField(
+        min_value=0,
+        max_value=65535,
+        required=False,
+        help_text="Where the login node listens for nodes that cannot reach the hub; 0: nowhere.",
+    )
+    relay_host = serializers.CharField(
+        max_length=255,
+        allow_blank=True,
+        required=False,
+        help_text="The login node's name for the nodes; if empty, the one in `command_host`.",
     )
     default_time_s = serializers.IntegerField(
         min_value=MIN_TIME_S,
@@ -44,6 +71,12 @@ class PartitionSerializer(serializers.Serializer[Mapping[str, object]]):
     )
     shared_folder = serializers.CharField(
         max_length=255, allow_blank=True, required=False, help_text="A folder that all nodes share, or empty."
+    )
+    node_cache = serializers.CharField(
+        max_length=255,
+        allow_blank=True,
+        required=False,
+        help_text="A folder of each node in which accounts keep what their later runs need, or empty.",
     )
     python = serializers.CharField(
         max_length=255, required=False, help_text="The Python of the nodes that runs the node program."
@@ -71,6 +104,12 @@ class SlurmStatusSerializer(serializers.Serializer[SlurmPartition]):
     )
     trouble = serializers.CharField(help_text="Why it does not answer; empty if it does.")
     trouble_since = serializers.DateTimeField(allow_null=True)
+    relay_trouble = serializers.SerializerMethodField(
+        help_text="Why the relay does not stand; empty if it does, or if there is none."
+    )
+
+    def get_relay_trouble(self, row: SlurmPartition) -> str:
+        return relays.trouble_of(row) if relays.relay_address(row) else ""
 
 
 class SlurmCheckSerializer(serializers.Serializer[SlurmCheck | Sequence[SlurmCheck]]):
@@ -96,3 +135,26 @@ class UnixAccountSerializer(serializers.Serializer[UnixAccount | Sequence[UnixAc
 class NewUnixAccountSerializer(serializers.Serializer[Mapping[str, str]]):
     person = serializers.CharField(max_length=150, help_text="The name with which the person signs in.")
     account = serializers.CharField(max_length=32, help_text="A Unix account, never root.")
+
+
+class LoginNodeSerializer(serializers.Serializer[LoginNode]):
+    """What the login node of a cluster needs; see docs/slurm.md."""
+
+    authorized_key = serializers.CharField(
+        help_text="The line for ~/.ssh/authorized_keys of the account that logs in."
+    )
+    fingerprint = serializers.CharField(help_text="Of the hub's key: SHA256:….")
+    host_fingerprints = serializers.ListField(
+        child=serializers.CharField(), help_text="Of the keys by which the hub knows the login node."
+    )
+    sudoers = serializers.CharField(
+        help_text="The content of a file in /etc/sudoers.d; empty if no sudo is needed."
+    )
+    sshd = serializers.CharField(
+        help_text="What the configuration of sshd there needs for the relay; empty without one."
+    )
+    setup = serializers.CharField(
+        help_text="Shell commands that set up the login node, in the folder with the file trainhub-login: as "
+        "root if there is a group, otherwise as the account that logs in."
+    )
+    wrapper = serializers.CharField(help_text="The content of the file trainhub-login.")

@@ -24,6 +24,8 @@ urlpatterns = [
     path("clusters/<slug:name>/drain/", provisioning.ClusterDrain.as_view()),
     path("clusters/<slug:name>/resume/", provisioning.ClusterResume.as_view()),
     path("clusters/<slug:name>/test/", slurm.ClusterTest.as_view()),
+    path("clusters/<slug:name>/login-node/", slurm.ClusterLoginNode.as_view()),
+    path("clusters/<slug:name>/login-node/rotate-key/", slurm.ClusterLoginKey.as_view()),
     path("clusters/<slug:name>/unix-accounts/", slurm.ClusterUnixAccounts.as_view()),
     path("clusters/<slug:name>/shares/", fair_share.ClusterShares.as_view()),
     path("clusters/<slug:name>/windows/", node_windows.ClusterWindows.as_view()),

@@ -18,7 +18,7 @@ from django.utils.module_loading import import_string
 
 from clusters.brokers.errors import BrokerPermissionError, BrokerUnavailable
 from clusters.brokers.valkey import ValkeyBroker
-from clusters.models import Node
+from clusters.models import Node, SlurmPartition
 from trainhub_launch.addresses import is_loopback
 from workspaces.authentication.token_text import digest
 
@@ -59,6 +59,8 @@ def login_for_node(node: Node, hub_host: str, capabilities: Collection[str] = (R
             "reports, a few seconds later than by a wake-up. Install the hub's package on it again (its page "
             "under Clusters has the command)."
         )
+        return BrokerLogin()
+    if _uses_relay(node):
         return BrokerLogin()
     broker, base = _broker(), _base(node, hub_host)
     # Queried again, because the caller may have loaded the node before it was revoked.
@@ -157,6 +159,15 @@ def _warn_of_plain_text(url: str) -> None:
             f"The broker at {parts.hostname} is reached without encryption, so the nodes' passwords can be "
             f"read on the network. Set up TLS and use {parts.scheme}s:// in NODE_BROKER_URL or BROKER_URL."
         )
+
+
+def _uses_relay(node: Node) -> bool:
+    """Whether the node reaches the hub through a login node, which forwards the web server's port alone."""
+    return (
+        SlurmPartition.objects.filter(cluster=node.cluster_id, relay_port__gt=0)
+        .exclude(command_host="")
+        .exists()
+    )
 
 
 def _is_of_this_machine(node: Node) -> bool:

@@ -12,6 +12,9 @@ from workspaces.models import User
 class SlurmPartition(models.Model):
     """How the hub reaches the Slurm of a cluster; what the fields mean: `clusters.backends.slurm.settings`.
 
+    `public_key`: of the key with which the hub logs in on `command_host`, "" = it has none yet.
+    `relay_trouble`: why the relay does not stand, "" = it does. `relay_holder`: the worker that keeps it, and
+    was last there at `relay_seen_at`.
     `python`: the Python on its nodes that runs the node program, at least 3.11. `has_accounting`: whether
     sacct answers, None = not known yet. `trouble`: why the last call failed, "" = it did not, since
     `trouble_since`."""
@@ -19,14 +22,21 @@ class SlurmPartition(models.Model):
     cluster = models.OneToOneField(Cluster, models.CASCADE, related_name="slurm")
     partition = models.CharField(max_length=64)
     command_host = models.CharField(max_length=300, blank=True)
-    ssh_key = models.CharField(max_length=64, blank=True, help_text="The name of the secret with the key.")
-    known_hosts = models.TextField(blank=True)
+    host_key = models.TextField(blank=True)
+    login_group = models.CharField(max_length=32, blank=True)
+    public_key = models.CharField(max_length=200, blank=True)
+    relay_host = models.CharField(max_length=255, blank=True)
+    relay_port = models.PositiveIntegerField(default=0)
+    relay_trouble = models.TextField(blank=True)
+    relay_holder = models.CharField(max_length=100, blank=True)
+    relay_seen_at = models.DateTimeField(null=True, blank=True)
     account = models.CharField(max_length=64, blank=True)
     qos = models.CharField(max_length=64, blank=True)
     default_time_s = models.PositiveIntegerField(default=3600)
     max_time_s = models.PositiveIntegerField(default=7 * 24 * 3600)
     gres = models.JSONField(default=dict)
     shared_folder = models.CharField(max_length=255, blank=True)
+    node_cache = models.CharField(max_length=255, blank=True)
     python = models.CharField(max_length=255, default="python3")
     has_accounting = models.BooleanField(null=True)
     trouble = models.TextField(blank=True)

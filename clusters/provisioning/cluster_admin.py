@@ -8,6 +8,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from clusters.allocations import login_keys
 from clusters.enrolment.node_tokens import EnrolmentError, check_name
 from clusters.kinds import AGENT, BACKENDS, SLURM
 from clusters.models import Allocation, Cluster, SlurmPartition, UnixAccount
@@ -96,7 +97,7 @@ def change(cluster: Cluster, values: Mapping[str, Any], who: User) -> tuple[str,
         Cluster.objects.select_for_update().get(pk=cluster.pk)
         Cluster.objects.filter(pk=cluster.pk).update(**changed)
         if slurm:
-            SlurmPartition.objects.filter(cluster=cluster).update(**slurm)
+            partition_settings.store(cluster, slurm)
             changed |= {f"slurm.{name}": value for name, value in slurm.items()}
         changes = [f"{name} is {_value_text(value)}" for name, value in changed.items()]
         if "workspaces" in values:
@@ -160,6 +161,7 @@ def delete(cluster: Cluster, who: User) -> None:
         )
     # A later cluster of this name decides anew whose jobs are under which account.
     UnixAccount.objects.filter(cluster=current).delete()
+    login_keys.forget_key(current.pk)
     audit.record(who, "cluster.deleted", current.name)
     # Journals and leases refer to nodes, so a cluster that ever had a node is hidden and not deleted.
     if not current.nodes.exists():

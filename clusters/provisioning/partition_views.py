@@ -9,15 +9,17 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_GET, require_POST
 
 from clusters.allocations import partitions
+from clusters.allocations.login_keys import KeyUnavailable
+from clusters.backends.slurm import login_wrapper
 from clusters.backends.slurm.examination import SlurmCheck
 from clusters.kinds import SLURM
 from clusters.models import Cluster
 from clusters.provisioning import cluster_admin
 from clusters.provisioning.forms import CommonForm
-from clusters.slurm_partitions import account_table
+from clusters.slurm_partitions import account_table, login_node
 from clusters.slurm_partitions.cluster_examination import examine_cluster
 from clusters.slurm_partitions.forms import PartitionForm, UnixAccountForm
 from clusters.slurm_partitions.partition_settings import PartitionRefused
@@ -108,6 +110,30 @@ def remove_unix_account(request: WorkspaceRequest, name: str) -> HttpResponse:
     return redirect("cluster-edit", cluster.name)
 
 
+@operators_only
+@require_GET
+def download_login_wrapper(_request: WorkspaceRequest, name: str) -> HttpResponse:
+    """Returns the file that goes to the login node; it is the same for all clusters."""
+    _cluster(name)
+    response = HttpResponse(login_node.wrapper_text(), content_type="text/plain; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{login_wrapper.NAME}"'
+    return response
+
+
+@operators_only
+@require_POST
+@requires_password
+def rotate_login_key(request: WorkspaceRequest, name: str) -> HttpResponse:
+    cluster = _cluster(name)
+    try:
+        login_node.rotate_key(cluster, request.user)
+    except KeyUnavailable as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, "The hub has a new key. Enter its line on the login node.")
+    return redirect("cluster-edit", cluster.name)
+
+
 def _unbound(cluster: Cluster) -> _Forms:
     row = partitions.partition_of(cluster)
     return _Forms(CommonForm(cluster=cluster), PartitionForm(row=row), UnixAccountForm())
@@ -123,6 +149,8 @@ def _page(
         "account_form": page_forms.account,
         "accounts": account_table.account_rows(cluster),
         "checks": checks,
+        "login": login_node.login_node_of(cluster),
+        "wrapper_name": login_wrapper.NAME,
     }
     return render(
         request, "clusters/slurm/settings.html", context, status=400 if page_forms.is_refused else 200

@@ -16,6 +16,16 @@ urlpatterns = [
         partition_views.remove_unix_account,
         name="cluster-unix-account-remove",
     ),
+    path(
+        "clusters/<slug:name>/login-node/wrapper/",
+        partition_views.download_login_wrapper,
+        name="cluster-login-wrapper",
+    ),
+    path(
+        "clusters/<slug:name>/login-node/rotate-key/",
+        partition_views.rotate_login_key,
+        name="cluster-login-key-rotate",
+    ),
     path("clusters/<slug:name>/life/", views.cluster_life, name="cluster-life"),
     *(
         path(f"clusters/<slug:name>/{verb}/", views.cluster_do, {"verb": verb}, name=f"cluster-{verb}")

@@ -46,6 +46,44 @@ class PartitionForm(forms.Form):
         widget=forms.TextInput(attrs=PLAIN_TEXT),
         help_text="The partition that takes the jobs, as sinfo names it.",
     )
+    command_host = forms.CharField(
+        max_length=300,
+        required=False,
+        label="Login node",
+        widget=forms.TextInput(attrs={**PLAIN_TEXT, "placeholder": "trainhub@login.example"}),
+        help_text="Where Slurm's commands are, as account@host or account@host:port over ssh. If empty, on "
+        "the hub's own machine.",
+    )
+    host_key = forms.CharField(
+        max_length=16000,
+        required=False,
+        label="Host key of the login node",
+        widget=forms.Textarea(attrs={**PLAIN_TEXT, "rows": 2, "class": "th-mono"}),
+        help_text="Its line ssh-ed25519 AAAA…, or several lines for several hosts of one name. If you leave "
+        "it empty, you are told which key the host shows.",
+    )
+    login_group = forms.CharField(
+        max_length=32,
+        required=False,
+        label="Group on the login node",
+        widget=forms.TextInput(attrs=PLAIN_TEXT),
+        help_text="The Unix group whose members can have jobs; this takes sudo there. If empty, all jobs "
+        "belong to the account that logs in.",
+    )
+    relay_port = forms.IntegerField(
+        min_value=0,
+        max_value=65535,
+        required=False,
+        label="Port of the relay",
+        help_text="For nodes that cannot reach the hub: the login node listens there for it. 0: no relay.",
+    )
+    relay_host = forms.CharField(
+        max_length=255,
+        required=False,
+        label="Address of the relay",
+        widget=forms.TextInput(attrs=PLAIN_TEXT),
+        help_text="The login node’s name for the nodes. If empty, the one by which the hub knows it.",
+    )
     account = forms.CharField(
         max_length=64,
         required=False,
@@ -71,6 +109,14 @@ class PartitionForm(forms.Form):
         widget=forms.TextInput(attrs=PLAIN_TEXT),
         help_text="What jobs ask for to get a GPU: gpu, or gpu:a100 (see sinfo -o %G).",
     )
+    node_cache = forms.CharField(
+        max_length=255,
+        required=False,
+        label="Cache of each node",
+        widget=forms.TextInput(attrs=PLAIN_TEXT),
+        help_text="A folder of each node into which every account may write. They keep environments "
+        "and data there for their next runs. Empty: each run fetches them anew.",
+    )
     shared_folder = forms.CharField(
         max_length=255,
         required=False,
@@ -92,7 +138,11 @@ class PartitionForm(forms.Form):
     @property
     def values(self) -> dict[str, Any]:
         """Returns the values for `partition_settings.check_settings`. The names of single models are kept."""
-        return {**self.cleaned_data, "gres": {**self._gres, "": self.cleaned_data["gres"]}}
+        return {
+            **self.cleaned_data,
+            "gres": {**self._gres, "": self.cleaned_data["gres"]},
+            "relay_port": self.cleaned_data["relay_port"] or 0,
+        }
 
     def add_problems(self, refusal: PartitionRefused) -> None:
         for problem in refusal.problems:
@@ -107,7 +157,7 @@ class UnixAccountForm(forms.Form):
         max_length=32,
         label="Unix account",
         widget=forms.TextInput(attrs=PLAIN_TEXT),
-        help_text="Their jobs belong to it. It must exist on the hub's machine and on the nodes.",
+        help_text="Their jobs belong to it. It must exist on the nodes, and where Slurm's commands are.",
     )
 
     def __init__(self, data: QueryDict | None = None) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from clusters.allocations import partitions
+from clusters.allocations import partitions, relays
 from clusters.allocations.snapshots import SlurmSnapshot, snapshot_of
 from clusters.backends.slurm.job_list import JobStatus
 from clusters.backends.slurm.nodes import SlurmNode
@@ -77,11 +77,13 @@ class OtherJobs:
 
 @dataclass(frozen=True)
 class PartitionOverview:
-    """`trouble`: why Slurm does not answer now, "" = it does; then everything is of `snapshot.read_at`."""
+    """`trouble`: why Slurm does not answer now, "" = it does; then everything is of `snapshot.read_at`.
+    `relay_trouble`: why nodes do not reach the hub through its relay, "" = they do, or there is none."""
 
     snapshot: SlurmSnapshot
     nodes: tuple[SlurmNodeRow, ...]
     own_job_ids: frozenset[int] = field(default_factory=frozenset)
+    relay_trouble: str = ""
 
     @property
     def trouble(self) -> str:
@@ -121,13 +123,15 @@ class PartitionOverview:
 
 
 def partition_overview(cluster: Cluster) -> PartitionOverview:
-    snapshot = snapshot_of(partitions.partition_of(cluster))
+    row = partitions.partition_of(cluster)
+    snapshot = snapshot_of(row)
     accounts = _accounts_by_node(snapshot.jobs)
     own = Allocation.objects.filter(cluster=cluster, over_at=None).values_list("job_id", flat=True)
     return PartitionOverview(
         snapshot,
         tuple(SlurmNodeRow(node, accounts.get(node.name, ())) for node in snapshot.nodes),
         frozenset(job_id for job_id in own if job_id is not None),
+        relays.trouble_of(row) if relays.relay_address(row) else "",
     )
 
 

@@ -8,17 +8,28 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clusters.allocations import partitions
+from clusters.allocations import login_keys, partitions
 from clusters.allocations.bounded_commands import BoundedCommands
 from clusters.backends.slurm.commands import SlurmCommands
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
+from clusters.backends.slurm.host_keys import host_key_request
 from clusters.backends.slurm.nodes import read_partition
-from clusters.backends.slurm.settings import SettingsProblem, validate
+from clusters.backends.slurm.settings import (
+    CommandHost,
+    SettingsProblem,
+    normalize_host_key,
+    parse_command_host,
+    validate,
+)
 from clusters.models import Cluster, SlurmPartition
 from trainhub_launch.errors import SpecError
 
 FIELDS = (
     "command_host",
+    "host_key",
+    "login_group",
+    "relay_host",
+    "relay_port",
     "partition",
     "account",
     "qos",
@@ -26,8 +37,11 @@ FIELDS = (
     "max_time_s",
     "gres",
     "shared_folder",
+    "node_cache",
     "python",
 )
+# Whose changes make a new connection to the login node.
+LOGIN_FIELDS = frozenset({"command_host", "host_key"})
 PREFIX = "slurm."
 MAX_GPU_MODELS = 32
 MAX_GPU_MODEL = 64
@@ -58,9 +72,16 @@ def check_settings(values: Mapping[str, Any], row: SlurmPartition | None = None)
     answer refuses nothing: `Test` says so."""
     before = settings_values(row)
     checked = {**before, **values}
+    checked["host_key"] = normalize_host_key(checked["host_key"])
     candidate = SlurmPartition(**checked)
     problems = [*_own_problems(checked), *validate(partitions.settings_of(candidate))]
-    if not problems and checked["partition"] != before["partition"]:
+    host = parse_command_host(checked["command_host"])
+    if host is not None and not any(item.field in LOGIN_FIELDS for item in problems):
+        problems += _host_key_problems(host, checked["host_key"])
+    is_reachable = not candidate.command_host or not LOGIN_FIELDS & changed_fields(checked, row).keys()
+    if not problems and is_reachable and checked["partition"] != before["partition"]:
+        if row is not None:
+            candidate.cluster_id, candidate.public_key = row.cluster_id, row.public_key
         problems = _partition_problems(candidate)
     if problems:
         raise PartitionRefused(problems)
@@ -68,11 +89,20 @@ def check_settings(values: Mapping[str, Any], row: SlurmPartition | None = None)
 
 
 def store(cluster: Cluster, checked: Mapping[str, Any]) -> None:
-    """Stores what `check_settings` has returned."""
-    SlurmPartition.objects.update_or_create(cluster=cluster, defaults=dict(checked))
+    """Stores what `check_settings` has returned, or those of it that change. Raises PartitionRefused if no
+    key for the login node can be made."""
+    row, _ = SlurmPartition.objects.update_or_create(cluster=cluster, defaults=dict(checked))
+    if LOGIN_FIELDS & checked.keys():
+        login_keys.remove_files(cluster.pk)
+    if row.command_host and not row.public_key:
+        try:
+            row.public_key = login_keys.make_key(cluster.pk)
+        except login_keys.KeyUnavailable as error:
+            raise PartitionRefused([SettingsProblem("command_host", str(error))]) from error
+        row.save(update_fields=["public_key"])
 
 
-def changed_fields(checked: Mapping[str, Any], row: SlurmPartition) -> dict[str, Any]:
+def changed_fields(checked: Mapping[str, Any], row: SlurmPartition | None) -> dict[str, Any]:
     before = settings_values(row)
     return {name: value for name, value in checked.items() if value != before[name]}
 
@@ -80,14 +110,6 @@ def changed_fields(checked: Mapping[str, Any], row: SlurmPartition) -> dict[str,
 def _own_problems(checked: Mapping[str, Any]) -> list[SettingsProblem]:
     """Returns the problems of what concerns TrainHub alone."""
     problems = []
-    if checked["command_host"]:
-        problems.append(
-            SettingsProblem(
-                "command_host",
-                "A login node over ssh is not offered yet. Install Slurm's client commands on the hub's "
-                "machine, and leave this empty.",
-            )
-        )
     if not _PYTHON.fullmatch(checked["python"]) or ".." in checked["python"].split("/"):
         problems.append(
             SettingsProblem("python", "Enter a command such as python3, or an absolute path without spaces.")
@@ -103,9 +125,14 @@ def _own_problems(checked: Mapping[str, Any]) -> list[SettingsProblem]:
     return problems
 
 
+def _host_key_problems(host: CommandHost, host_key: str) -> list[SettingsProblem]:
+    """Nothing is trusted because it was seen first: a person compares, and enters the key."""
+    return [] if host_key else [SettingsProblem("host_key", host_key_request(host))]
+
+
 def _partition_problems(candidate: SlurmPartition) -> list[SettingsProblem]:
-    commands = BoundedCommands(partitions.commands_as())
     try:
+        commands = BoundedCommands(partitions.commands_as(candidate))
         read_partition(commands, candidate.partition)
     except SlurmError as error:
         if error.fault is SlurmFault.REFUSED:

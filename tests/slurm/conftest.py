@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from clusters.backends.slurm.script import WarningSignal
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hub import SlurmHub
-from tests.slurm.login import LoginNode
+from tests.slurm.login import LoginHost
 from tests.slurm.people import Person
 
 
@@ -39,20 +38,8 @@ def minute(slurm: SlurmCluster) -> tuple[Person, int]:
 
 
 @pytest.fixture(scope="session")
-def control_folder() -> Iterator[str]:
-    # Short, because it becomes the address of a socket.
-    with tempfile.TemporaryDirectory(prefix="th-ssh-") as folder:
-        yield folder
-
-
-@pytest.fixture(scope="session")
-def login(
-    slurm: SlurmCluster,
-    minute: tuple[Person, int],
-    tmp_path_factory: pytest.TempPathFactory,
-    control_folder: str,
-) -> LoginNode:
-    return LoginNode(slurm, tmp_path_factory.mktemp("login"), control_folder).start()
+def login(slurm: SlurmCluster, tmp_path_factory: pytest.TempPathFactory) -> LoginHost:
+    return LoginHost(slurm, tmp_path_factory.mktemp("login")).start()
 
 
 @pytest.fixture(scope="module")

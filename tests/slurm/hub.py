@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.hosts.bench import HostsHub
 from tests.hub import eventually
@@ -40,21 +40,29 @@ class SlurmHub:
         self.hub = HostsHub(folder / "data", slurm.hub_address, settings)
         self.hub.prefix = tuple(with_people(people))
 
-    def start(self) -> SlurmHub:
+    def start(self) -> Self:
         self.logs.mkdir(exist_ok=True)
         self.logs.chmod(0o1777)
         self.hub.start()
         self.runs = Runs(self.hub)
-        settings = {
+        clusters = "/api/v1/clusters/"
+        self.send("POST", clusters, {"name": CLUSTER, "kind": "slurm", "slurm": self.partition})
+        self.prepare_login()
+        self.send("PUT", f"{clusters}{CLUSTER}/unix-accounts/", {"person": "admin", "account": "ada"})
+        self.send("POST", f"{clusters}{CLUSTER}/test/", {})
+        return self
+
+    @property
+    def partition(self) -> dict[str, Any]:
+        """The settings of its cluster."""
+        return {
             "partition": "main",
             "python": NODE_PYTHON,
             "shared_folder": str(self.logs),
         }
-        clusters = "/api/v1/clusters/"
-        self.send("POST", clusters, {"name": CLUSTER, "kind": "slurm", "slurm": settings})
-        self.send("PUT", f"{clusters}{CLUSTER}/unix-accounts/", {"person": "admin", "account": "ada"})
-        self.send("POST", f"{clusters}{CLUSTER}/test/", {})
-        return self
+
+    def prepare_login(self) -> None:
+        """What has to be done elsewhere once the cluster is there."""
 
     def send(self, method: str, path: str, body: dict[str, Any]) -> None:
         """Changes something by the API."""

@@ -1,75 +1,126 @@
-"""A real sshd on the controller's machine, where people log in with keys."""
+"""A real sshd on the controller's machine, set up as the page of a cluster says."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 
-from clusters.backends.slurm import login_wrapper
 from clusters.backends.slurm.settings import CommandHost
-from clusters.backends.slurm.ssh_commands import SshCommands
+from clusters.backends.slurm.ssh_commands import KEY, KNOWN_HOSTS, SshCommands, known_hosts_text
+from clusters.slurm_partitions.login_node import LoginNode
 from tests.environments.source_builds.ssh_server import RUN_FOLDER, make_key
+from tests.hosts import processes
 from tests.hub import eventually
-from tests.node.accounts import PEOPLE
 from tests.slurm.cluster import STARTED_S, SlurmCluster
 
 PORT = 2222
+# The hub's account there, one of the system. People's accounts are those of the machine.
+ACCOUNT, UID, GROUP = "trainhub", 991, "team"
+# What the setup changes is the machine's own.
+OWN_FOLDERS = ("/home", "/etc/sudoers.d", "/usr/local/sbin", "/srv")
 
 
-class LoginNode:
-    """`key` opens the accounts of all people, and as root the wrapper for members of the group `team`."""
+class LoginHost:
+    """`files` is the folder with what the hub has for ssh."""
 
-    def __init__(self, cluster: SlurmCluster, folder: Path, control_folder: str) -> None:
-        self.cluster, self.folder, self.control_folder = cluster, folder, control_folder
-        self.key, self.host_key = folder / "key", cluster.folder / "host-key"
-        make_key(self.key)
+    def __init__(self, cluster: SlurmCluster, folder: Path) -> None:
+        self.cluster, self.folder = cluster, folder
+        self.machine = cluster.controller
+        self.host = CommandHost(ACCOUNT, self.machine.address, PORT)
+        self.host_key = cluster.folder / "host-key"
+        self._shown_key = cluster.folder / "shown-host-key"
         make_key(self.host_key)
-        self.known_hosts = folder / "known_hosts"
-        self.name_host_key(self.host_key)
+        self.files = self.files_with(folder / "login files")
 
-    def start(self) -> LoginNode:
+    def start(self) -> LoginHost:
         program = shutil.which("sshd", path="/usr/sbin:/usr/bin")
         assert program, "sshd is not installed; .ci/system-packages installs it"
+        assert shutil.which("sudo"), "sudo is not installed; .ci/system-packages installs it"
         RUN_FOLDER.mkdir(mode=0o755, exist_ok=True)
-        authorized = self.cluster.folder / "authorized-keys"
-        authorized.mkdir()
-        public = self.key.with_suffix(".pub").read_text()
-        wrapper = self.cluster.folder / "trainhub-login"
-        shutil.copyfile(login_wrapper.__file__, wrapper)
-        forced = f'restrict,command="/usr/bin/python3 -I {wrapper} team" '
-        for account in (*PEOPLE, "root"):
-            (authorized / account).write_text(forced * (account == "root") + public)
+        for folder in OWN_FOLDERS:
+            self.machine.run("mount", "-t", "tmpfs", "-o", "mode=755", "none", folder)
+        self._add_account()
+        shutil.copyfile(self.host_key, self._shown_key)
+        self._shown_key.chmod(0o600)
+        for account in (ACCOUNT, "ada"):
+            self.machine.run("install", "-d", "-o", account, f"/home/{account}")
+        self.set_up(self.settings(self.files))
         options = {
             "Port": PORT,
-            "ListenAddress": self.cluster.controller.address,
-            "HostKey": self.host_key,
-            "AuthorizedKeysFile": f"{authorized}/%u",
-            "PermitRootLogin": "forced-commands-only",
-            "StrictModes": "no",
+            "ListenAddress": self.machine.address,
+            "HostKey": self._shown_key,
             "PasswordAuthentication": "no",
             "UsePAM": "no",
             "PidFile": "none",
+            # As the page asks for the relay; it has longer times.
+            "GatewayPorts": "clientspecified",
+            "ClientAliveInterval": 3,
+            "ClientAliveCountMax": 2,
             # As people set them in their login files; the hub's calls must not be misled.
             "SetEnv": f"SLURM_CONF={self.cluster.layout.conf} SBATCH_PARTITION=closed SQUEUE_USERS=hub",
         }
         log = self.cluster.folder / "log" / "sshd.out"
         arguments = [f"-o{name}={value}" for name, value in options.items()]
-        self.cluster.controller.spawn(log, program, "-D", "-e", "-f", "/dev/null", *arguments)
+        self.machine.spawn(log, program, "-D", "-e", "-f", "/dev/null", *arguments)
         eventually(lambda: b"listening" in log.read_bytes(), STARTED_S, "sshd listens")
         return self
 
-    def name_host_key(self, key: Path) -> None:
-        """Let this be the key that the hub expects."""
-        kind, public = key.with_suffix(".pub").read_text().split()[:2]
-        self.known_hosts.write_text(f"[{self.cluster.controller.address}]:{PORT} {kind} {public}\n")
+    def settings(self, files: Path, cluster: str = "hpc", account: str = ACCOUNT) -> LoginNode:
+        """What the page of a cluster says, whose key is the one of these files; of another account than the
+        hub's own, without a group."""
+        public = " ".join((files / f"{KEY}.pub").read_text().split()[:2])
+        host = replace(self.host, user=account)
+        return LoginNode(cluster, host, public, self.host_key_line(), GROUP if account == ACCOUNT else "")
 
-    def commands(
-        self, account: str = "ada", *, key: Path | None = None, control_folder: str = ""
-    ) -> SshCommands:
-        host = CommandHost(account, self.cluster.controller.address, PORT)
-        return SshCommands(host, str(key or self.key), str(self.known_hosts), control_folder)
+    def set_up(self, login: LoginNode) -> None:
+        """As its operator would."""
+        self.run_setup(login.setup, login.wrapper, "root" if login.group else login.host.user)
 
-    def wrapped(self, person: str) -> SshCommands:
-        """As the hub's key gets in where the wrapper is its forced command."""
-        return replace(self.commands("root", control_folder=self.control_folder), person=person)
+    def run_setup(self, commands: str, wrapper: str, account: str) -> None:
+        switch = f"setpriv --reuid={account} --regid={account} --init-groups env HOME=$(echo ~{account})"
+        lines = f"cd /srv && cat > trainhub-login <<'FILE'\n{wrapper}FILE\n{switch} sh -e <<'LINES'\n"
+        self.machine.run("sh", "-ec", f"{lines}{commands}LINES")
+
+    def files_with(self, folder: Path, host_key: str = "") -> Path:
+        """A folder for ssh with a key of its own."""
+        folder.mkdir(mode=0o700)
+        make_key(folder / KEY)
+        line = host_key or self.host_key_line()
+        (folder / KNOWN_HOSTS).write_text(known_hosts_text(self.host, line))
+        return folder
+
+    def host_key_line(self) -> str:
+        return " ".join(self.host_key.with_suffix(".pub").read_text().split()[:2])
+
+    def commands(self, account: str = "", files: Path | None = None) -> SshCommands:
+        """Those of a person, or of the hub's own account, which only looks."""
+        return SshCommands(self.host, str(files or self.files), account)
+
+    def block(self) -> None:
+        """The hub gets no answer from here any more; Slurm's nodes do."""
+        self.machine.run("ip", "route", "add", "blackhole", f"{self.cluster.hub_address}/32")
+
+    def unblock(self) -> None:
+        self.machine.run("ip", "route", "del", "blackhole", f"{self.cluster.hub_address}/32")
+
+    def show_host_key(self, key: Path) -> None:
+        """Show this key from the next connection on, and end those that there are."""
+        shutil.copyfile(key, self._shown_key)
+        os.kill(self.machine.pid_of("sshd: /usr/sbin/sshd -D"), signal.SIGHUP)
+        for pid in self.machine.pids():
+            if processes.command(pid).startswith(f"sshd: {ACCOUNT}"):
+                os.kill(pid, signal.SIGTERM)
+
+    def _add_account(self) -> None:
+        """In place: the machine's files are mounted over those of the computer."""
+        lines = {
+            "passwd": f"{ACCOUNT}:x:{UID}:{UID}::/home/{ACCOUNT}:/bin/sh",
+            "group": f"{ACCOUNT}:x:{UID}:",
+            "shadow": f"{ACCOUNT}:*:20000:0:99999:7:::",
+        }
+        script = ["cp -p /etc/shadow /srv/shadow", "mount --bind /srv/shadow /etc/shadow"]
+        script += [f"echo '{line}' >> /etc/{name}" for name, line in lines.items()]
+        self.machine.run("sh", "-ec", "\n".join(script))

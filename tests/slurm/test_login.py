@@ -13,27 +13,29 @@ from hypothesis import strategies as st
 from clusters.backends.slurm.commands import LocalCommands
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
 from clusters.backends.slurm.examination import CheckResult, examine
+from clusters.backends.slurm.host_keys import host_key_request, shown_host_key
 from clusters.backends.slurm.hostlist import expand_hostlist
 from clusters.backends.slurm.job_list import job_ids_by_name, read_jobs, read_queue
 from clusters.backends.slurm.nodes import read_nodes
 from clusters.backends.slurm.script import batch_script
-from clusters.backends.slurm.settings import SlurmSettings
-from clusters.backends.slurm.ssh_commands import SshCommands
+from clusters.backends.slurm.settings import SlurmSettings, fingerprint
+from clusters.backends.slurm.ssh_commands import KEY, KNOWN_HOSTS, SshCommands
 from clusters.backends.slurm.states import JobPhase
 from clusters.backends.slurm.submission import cancel_jobs, submit_job
 from tests.environments.source_builds.ssh_server import make_key
+from tests.hub import eventually
 from tests.slurm.cluster import SlurmCluster, start_munged
 from tests.slurm.host_ranges import LISTS, HostRanges, written
-from tests.slurm.login import LoginNode
-from tests.slurm.people import PLAIN, ControllerCommands, Person
+from tests.slurm.login import LoginHost
+from tests.slurm.people import PLAIN, STATE_S, ControllerCommands, Person
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.long]
 SETTINGS = SlurmSettings("main", "ada@login")
 
 
 class TestOverSsh:
-    def test_a_job_from_its_script_to_its_end(self, login: LoginNode, ada: Person) -> None:
-        commands = login.commands()
+    def test_a_job_from_its_script_to_its_end(self, login: LoginHost, ada: Person) -> None:
+        commands = login.commands("ada")
         body = 'echo "$(id -un) $WORD" > /tmp/ssh-$SLURM_JOB_ID'
         job = replace(PLAIN, body=(body,), environment={"WORD": 'it\'s "$(id)" `x`\n\\'})
         job_id = submit_job(commands, batch_script(job))
@@ -42,70 +44,106 @@ class TestOverSsh:
         output = login.cluster.nodes[status.nodes[0]].folder / f"ssh-{job_id}"
         assert output.read_text() == 'ada it\'s "$(id)" `x`\n\\\n'
 
-    def test_arguments_are_no_shell(self, login: LoginNode) -> None:
-        hostile = ["a b", "$(id)", "'", '"', "`id`", "\\", ";id", "*", "-n", "\n", "!!"]
-        assert login.commands().run(["printf", "%s|", *hostile]) == "|".join(hostile) + "|"
-
-    def test_a_shared_connection_costs_little(self, login: LoginNode, control_folder: str) -> None:
-        commands = login.commands(control_folder=control_folder)
-        commands.run(["true"])
+    def test_a_shared_connection_costs_little(self, login: LoginHost) -> None:
+        commands = login.commands()
+        commands.run(["sinfo", "--version"])
         start = time.monotonic()
         for _ in range(5):
-            commands.run(["true"])
+            commands.run(["check"])
         assert time.monotonic() - start < 2.5
-        assert list(Path(control_folder).iterdir())
+        names = {path.name for path in login.files.iterdir()} - {KEY, f"{KEY}.pub", KNOWN_HOSTS}
+        assert len(names) == 1
 
-    def test_variables_of_the_login_change_nothing(self, login: LoginNode) -> None:
-        variables = login.commands().run(["sh", "-c", "env"])
-        assert "SLURM_CONF" in variables
-        assert "SBATCH_PARTITION" not in variables
-        job_id = submit_job(login.commands(), batch_script(PLAIN))
+    def test_variables_of_the_login_change_nothing(self, login: LoginHost) -> None:
+        job_id = submit_job(login.commands("ada"), batch_script(PLAIN))
         status = read_jobs(login.commands("bo"), [job_id], has_accounting=True)[job_id]
         assert (status.user, status.partition) == ("ada", "main")
-        cancel_jobs(login.commands(), [job_id])
+        cancel_jobs(login.commands("ada"), [job_id])
 
 
 class TestRefusals:
     def refusal(self, commands: object) -> SlurmError:
         with pytest.raises(SlurmError) as error:
-            commands.run(["squeue"])  # type: ignore[attr-defined]
+            commands.run(["squeue", "-h"])  # type: ignore[attr-defined]
         return error.value
 
-    def test_of_another_key(self, login: LoginNode, tmp_path: Path) -> None:
-        make_key(tmp_path / "other")
-        error = self.refusal(login.commands(key=tmp_path / "other"))
+    def test_of_another_key(self, login: LoginHost, tmp_path: Path) -> None:
+        other = login.files_with(tmp_path / "other")
+        error = self.refusal(login.commands(files=other))
         assert error.fault is SlurmFault.SSH_KEY
         assert "authorized_keys" in str(error)
-        assert self.refusal(login.commands(key=tmp_path / "none")).fault is SlurmFault.SSH_KEY
+        (other / KEY).unlink()
+        assert self.refusal(login.commands(files=other)).fault is SlurmFault.SSH_KEY
 
-    def test_by_a_host_with_another_key(self, login: LoginNode, tmp_path: Path) -> None:
-        make_key(tmp_path / "other")
-        login.name_host_key(tmp_path / "other")
-        try:
-            assert self.refusal(login.commands()).fault is SlurmFault.HOST_KEY
-            login.known_hosts.write_text("")
-            assert self.refusal(login.commands()).fault is SlurmFault.HOST_KEY
-        finally:
-            login.name_host_key(login.host_key)
+    def test_by_a_host_with_another_key(self, login: LoginHost, tmp_path: Path) -> None:
+        make_key(tmp_path / "new")
+        line = " ".join((tmp_path / "new.pub").read_text().split()[:2])
+        other = login.files_with(tmp_path / "other", host_key=line)
+        error = self.refusal(login.commands(files=other))
+        assert error.fault is SlurmFault.HOST_KEY
+        assert "Ask its administrator" in str(error)
+        (other / KNOWN_HOSTS).write_text("")
+        assert self.refusal(login.commands(files=other)).fault is SlurmFault.HOST_KEY
 
-    def test_without_a_road_to_the_login_node(self, login: LoginNode) -> None:
-        commands = login.commands()
+    def test_the_key_that_a_host_shows_is_told_and_not_trusted(self, login: LoginHost) -> None:
+        assert shown_host_key(login.host) == login.host_key_line()
+        sentence = host_key_request(login.host)
+        assert fingerprint(login.host_key_line()) in sentence
+        assert sentence.endswith(f"enter this line: {login.host_key_line()}")
+        assert "could not ask" in host_key_request(replace(login.host, port=1))
+
+    def test_without_a_road_to_the_login_node(self, login: LoginHost, tmp_path: Path) -> None:
+        commands = login.commands(files=login.files_with(tmp_path / "other"))
         closed = replace(commands, host=replace(commands.host, port=1))
         assert self.refusal(closed).fault is SlurmFault.UNREACHABLE
         unnamed = replace(commands, host=replace(commands.host, name="no-such-host.invalid"))
         assert self.refusal(unnamed).fault is SlurmFault.UNREACHABLE
 
-    def test_of_a_command_that_is_not_there(self, login: LoginNode) -> None:
-        for commands in (login.commands(), LocalCommands()):
-            with pytest.raises(SlurmError, match="no command no-such-command") as error:
-                commands.run(["no-such-command"])
-            assert error.value.fault is SlurmFault.NO_COMMAND
-
-    def test_after_the_time_limit_of_a_call(self, login: LoginNode) -> None:
-        for commands in (login.commands(), LocalCommands()):
-            with pytest.raises(SlurmError, match=r"no answer within 0\.5 s") as error:
-                commands.run(["sleep", "30"], timeout_s=0.5)
+    def test_by_a_login_node_that_is_cut_off(self, login: LoginHost) -> None:
+        commands = login.commands()
+        commands.run(["sinfo", "--version"])
+        login.machine.cut()
+        try:
+            with pytest.raises(SlurmError) as error:
+                commands.run(["sinfo", "--version"], timeout_s=2)
             assert error.value.fault is SlurmFault.TIMEOUT
+            # The shared connection is given up after a while.
+            eventually(lambda: self.refusal(commands).fault is SlurmFault.UNREACHABLE, STATE_S)
+        finally:
+            login.machine.heal()
+        eventually(lambda: "slurm" in commands.run(["sinfo", "--version"]), STATE_S)
+        login.cluster.wait_until_idle()
+
+    def test_of_a_key_that_is_not_tied_to_the_wrapper(self, login: LoginHost, tmp_path: Path) -> None:
+        files = login.files_with(tmp_path / "free")
+        public = (files / f"{KEY}.pub").read_text()
+        login.machine.run("sh", "-ec", f"echo '{public.strip()}' >> ~{login.host.user}/.ssh/authorized_keys")
+        error = self.refusal(login.commands(files=files))
+        assert error.fault is SlurmFault.WRAPPER
+        assert "the whole line in ~/.ssh/authorized_keys" in str(error)
+
+    def test_of_a_wrapper_that_is_missing_or_that_sudo_does_not_know(
+        self, login: LoginHost, tmp_path: Path
+    ) -> None:
+        files = login.files_with(tmp_path / "missing")
+        settings = login.settings(files, "missing")
+        login.set_up(settings)
+        login.machine.run("mkdir", "/srv/aside")
+        for folder in ("/usr/local/sbin", "/etc/sudoers.d"):
+            login.machine.run("sh", "-ec", f"mv {folder}/trainhub-* /srv/aside/")
+            error = self.refusal(login.commands(files=files))
+            assert error.fault is SlurmFault.WRAPPER, str(error)
+            login.machine.run("sh", "-ec", f"mv /srv/aside/* {folder}/")
+
+    def test_of_a_command_that_is_not_there(self) -> None:
+        with pytest.raises(SlurmError, match="no command no-such-command") as error:
+            LocalCommands().run(["no-such-command"])
+        assert error.value.fault is SlurmFault.NO_COMMAND
+
+    def test_after_the_time_limit_of_a_call(self) -> None:
+        with pytest.raises(SlurmError, match=r"no answer within 0\.5 s") as error:
+            LocalCommands().run(["sleep", "30"], timeout_s=0.5)
+        assert error.value.fault is SlurmFault.TIMEOUT
 
     def test_of_another_munge_key_and_of_none(self, slurm: SlurmCluster) -> None:
         folder = slurm.folder / "munge-other"
@@ -136,8 +174,8 @@ class TestRefusals:
 
 class TestExamination:
     @pytest.fixture
-    def commands(self, login: LoginNode, control_folder: str) -> SshCommands:
-        return login.commands(control_folder=control_folder)
+    def commands(self, login: LoginHost) -> SshCommands:
+        return login.commands("ada")
 
     def results(self, commands: SshCommands, **changes: object) -> dict[str, str]:
         settings = replace(SETTINGS, **changes)  # type: ignore[arg-type]
@@ -150,6 +188,20 @@ class TestExamination:
         assert [check.name for check in checks] == names
         assert "12 GPUs" in checks[3].sentence
 
+    def test_of_a_slurm_that_hides_jobs(self, commands: SshCommands, slurm: SlurmCluster) -> None:
+        slurm.reconfigure(PrivateData="jobs,usage")
+        try:
+            eventually(lambda: "visibility" in self.results(commands), STATE_S, "it is said")
+            sentence = self.results(commands)["visibility"]
+        finally:
+            slurm.reconfigure()
+        assert sentence.startswith("warning: Slurm hides jobs and usage of others (PrivateData).")
+
+    def test_as_the_account_that_only_looks(self, login: LoginHost) -> None:
+        checks = {check.name: check for check in examine(SETTINGS, login.commands(), may_submit=False)}
+        assert "checked when a person submits" in checks["submission"].sentence
+        assert checks["accounting"].result is CheckResult.OK
+
     def test_of_bad_settings(self, commands: SshCommands) -> None:
         assert self.results(commands, partition="nope")["partition"].startswith(
             "error: Slurm has no partition"
@@ -160,9 +212,8 @@ class TestExamination:
         assert results["gpus"] == "error: No node has gpu:h100. The partition has: gpu."
         assert "Invalid qos specification" in results["submission"]
 
-    def test_without_a_login(self, login: LoginNode, tmp_path: Path) -> None:
-        make_key(tmp_path / "other")
-        (check,) = examine(SETTINGS, login.commands(key=tmp_path / "other"))
+    def test_without_a_login(self, login: LoginHost, tmp_path: Path) -> None:
+        (check,) = examine(SETTINGS, login.commands(files=login.files_with(tmp_path / "other")))
         assert (check.name, check.result) == ("connection", CheckResult.ERROR)
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clusters.backends.slurm.settings import fingerprint
 from tests.hosts.bench import HostsHub
 from tests.hub import Hub, eventually
 from tests.node.accounts import with_people
 from tests.signing_in import sign_in
 from tests.slurm.cluster import SlurmCluster
+from tests.slurm.login import LoginHost
 from tests.slurm.people import STATE_S, Person
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.long]
@@ -71,19 +75,64 @@ class TestApi:
 def test_a_partition_is_set_up_by_its_form_and_shows_nodes_and_queue(
     operator_hub: Hub, browser: Any, bo: Person
 ) -> None:
+    with _page(operator_hub, browser) as page:
+        _set_up(page)
+        _look_at_cluster(page, bo)
+
+
+@pytest.mark.browser
+def test_a_login_node_is_set_up_as_the_page_says(operator_hub: Hub, browser: Any, login: LoginHost) -> None:
+    with _page(operator_hub, browser) as page:
+        _add_with_login_node(page, login)
+        _set_up_login_node(page, login)
+        page.click("text=Replace the key")
+        page.click("dialog >> role=button[name=Replace]")
+        page.wait_for_selector("text=The hub has a new key. Enter its line on the login node.")
+        page.click("text=Test the settings")
+        page.wait_for_selector("#checks >> text=The login node does not accept the hub's key.")
+        _set_up_login_node(page, login)
+
+
+@contextmanager
+def _page(hub: Hub, browser: Any) -> Iterator[Any]:
     context = browser.new_context(
-        base_url=operator_hub.browser_url,
+        base_url=hub.browser_url,
         viewport={"width": 1440, "height": 900},
-        storage_state=sign_in(browser, operator_hub),
+        storage_state=sign_in(browser, hub),
         ignore_https_errors=True,
     )
     context.set_default_timeout(PATIENCE_MS)
-    page = context.new_page()
     try:
-        _set_up(page)
-        _look_at_cluster(page, bo)
+        yield context.new_page()
     finally:
         context.close()
+
+
+def _add_with_login_node(page: Any, login: LoginHost) -> None:
+    page.goto("/clusters/add-cluster/")
+    page.check("[name=kind][value=slurm]")
+    page.fill("[name=name]", "remote")
+    page.fill("[name=slurm-partition]", "main")
+    page.fill("[name=slurm-command_host]", f"{login.host.user}@{login.host.name}:{login.host.port}")
+    page.fill("[name=slurm-login_group]", "team")
+    page.click("text=Create the cluster")
+    field = page.locator(".th-field", has=page.locator("[name=slurm-host_key]"))
+    refusal = field.locator(".th-error").inner_text()
+    assert fingerprint(login.host_key_line()) in refusal
+    page.fill("[name=slurm-host_key]", refusal.rpartition("enter this line: ")[2])
+    page.click("text=Create the cluster")
+    page.wait_for_url("**/clusters/remote/edit/")
+    page.click("text=Test the settings")
+    page.wait_for_selector("#checks >> text=The login node does not accept the hub's key.")
+
+
+def _set_up_login_node(page: Any, login: LoginHost) -> None:
+    with page.expect_download() as download:
+        page.click("text=Download trainhub-login")
+    wrapper = Path(download.value.path()).read_text()
+    login.run_setup(page.locator("#login-setup").inner_text() + "\n", wrapper, "root")
+    page.click("text=Test the settings")
+    page.wait_for_selector("#checks >> text=lets TrainHub in, and trainhub-login answers.")
 
 
 def _set_up(page: Any) -> None:

@@ -17,6 +17,8 @@ from trainhub.up.valkey import Valkey
 # Valkey stops last.
 VALKEY_STAGE, WEB_STAGE, WORKING_STAGE = range(3)
 WORKER_THREADS = 4
+# Beside the file of the keys for secrets.
+LOGIN_KEYS = "login-nodes"
 
 
 def valkey_child(valkey: Valkey, lock: int) -> Child:
@@ -100,20 +102,22 @@ def _hub_paths() -> list[str]:
     """Returns the folder and the files with secrets of the hub, which an agent of the same account could
     read."""
     files = [env.text(f"{name}_FILE", "") for name in accounts.SECRETS] + [env.text("TLS_KEY_FILE", "")]
-    paths = [installation.DATA_DIR, _keys(), *map(Path, filter(None, files))]
+    paths = [installation.DATA_DIR, *_keys(), *map(Path, filter(None, files))]
     return [str(path.absolute()) for path in paths]
 
 
-def _keys() -> Path:
-    """Returns the place of the keys for secrets. The folder beside DATA_DIR is made now: a run sees what is
-    made only after its start."""
+def _keys() -> list[Path]:
+    """Returns the places of the keys for secrets and for login nodes. Their folder is made now: a run sees
+    what is made only after its start."""
     file = secrets_keyring(installation.DATA_DIR)
-    if env.text("SECRETS_KEYRING", ""):
-        return file
-    # Where it cannot be made, there are no keys either, and the page of secrets says so.
+    is_given = bool(env.text("SECRETS_KEYRING", ""))
+    own = file.parent / LOGIN_KEYS if is_given else file.parent
+    # Where it cannot be made, there are no keys either, and the pages that need them say so.
     with suppress(OSError):
-        file.parent.mkdir(mode=0o700, exist_ok=True)
-    return file.parent
+        # Not in a folder of the hub's own account, which makes it itself.
+        if not is_given or file.parent.stat().st_uid == os.geteuid():
+            own.mkdir(mode=0o700, exist_ok=True)
+    return [file, own] if is_given else [own]
 
 
 def _with_operators(name: str, values: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import subprocess
@@ -60,12 +61,18 @@ def _candidates() -> Iterator[str]:
     home = Path.home()
     folders = [*os.environ.get("PATH", "").split(os.pathsep), "/usr/bin", "/usr/local/bin"]
     roots = [os.environ.get("PYENV_ROOT", ""), str(home / ".pyenv")]
-    folders += [str(path) for root in roots if root for path in sorted(Path(root).glob("versions/*/bin"))]
+    folders += [path for root in roots if root for path in _folders(root, "versions/*/bin")]
     conda = os.environ.get("CONDA_EXE", "")
     bases = [Path(conda).parent.parent] if conda else []
     bases += [home / name for name in ("miniconda3", "anaconda3", "miniforge3", "mambaforge")]
-    folders += [str(path) for base in bases for path in (base / "bin", *sorted(base.glob("envs/*/bin")))]
+    folders += [path for base in bases for path in (str(base / "bin"), *_folders(str(base), "envs/*/bin"))]
     yield from _pythons_in(dict.fromkeys(folder for folder in folders if folder))
+
+
+def _folders(root: str, pattern: str) -> list[str]:
+    """Returns those that this account can see: the variables may name folders of another one, for which
+    Path.glob raises."""
+    return sorted(glob.glob(f"{glob.escape(root)}/{pattern}"))
 
 
 def _pythons_in(folders: Iterable[str]) -> Iterator[str]:

@@ -26,6 +26,7 @@ WORDS = {
     "cluster.changed": "changed the cluster",
     "cluster.deleted": "deleted the cluster",
     "cluster.drained": "drained the cluster",
+    "cluster.login-key": "replaced the ssh key for the login node of the cluster",
     "cluster.made": "created the cluster",
     "cluster.resumed": "resumed the cluster",
     "cluster.shares_changed": "changed the shares of workspaces in the cluster",

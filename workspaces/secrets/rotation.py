@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 from django.db import transaction
 
 from workspaces import audit
-from workspaces.models import Secret
-from workspaces.secrets import keyring, store
+from workspaces.models import HubSecret, Secret
+from workspaces.secrets import hub_secrets, keyring, store
 from workspaces.secrets.errors import SecretsUnavailable
 
 # How long a request may take between reading the keys and storing what it encrypted with them.
 SETTLE_S = 2.0
+# All tables with encrypted values, and what a value of a row is bound to.
+TABLES: tuple[tuple[Any, Callable[[Any], str]], ...] = (
+    (Secret, store.context),
+    (HubSecret, lambda secret: hub_secrets.context(secret.name)),
+)
 
 
 def rotate(who: str) -> int:
@@ -21,9 +28,10 @@ def rotate(who: str) -> int:
 
     It can be interrupted at any moment, and called again: a key is removed only when no secret needs it."""
     old = keyring.load()
-    broken = store.unreadable(Secret.objects.order_by("pk"))
+    broken = [secret.name for secret, _ in store.unreadable(Secret.objects.order_by("pk"))]
+    broken += [name for name, _ in hub_secrets.unreadable()]
     if broken:
-        names = ", ".join(sorted({secret.name for secret, _ in broken}))
+        names = ", ".join(sorted(set(broken)))
         raise SecretsUnavailable(
             f"{len(broken)} of the secrets cannot be decrypted ({names}); `manage.py secrets check` says why"
         )
@@ -33,7 +41,11 @@ def rotate(who: str) -> int:
     # Requests that had read the file before the new key was in it may store one more value with an old key.
     time.sleep(SETTLE_S)
     count += _encrypt_anew(new.id)
-    used = {keyring.key_id(bytes(sealed)) for sealed in Secret.objects.values_list("sealed", flat=True)}
+    used = {
+        keyring.key_id(bytes(sealed))
+        for table, _ in TABLES
+        for sealed in table.objects.values_list("sealed", flat=True)
+    }
     keyring.replace([key for key in keyring.load().keys if key.id == new.id or key.id in used])
     audit.record(who, "secret.key_rotated", new.name, count=count)
     return count
@@ -41,13 +53,14 @@ def rotate(who: str) -> int:
 
 def _encrypt_anew(key_id: bytes) -> int:
     count = 0
-    for pk in Secret.objects.order_by("pk").values_list("pk", flat=True):
-        with transaction.atomic():
-            secret = Secret.objects.select_for_update().filter(pk=pk).first()
-            if secret is None or keyring.key_id(bytes(secret.sealed)) == key_id:
-                continue
-            keys, context = keyring.load(), store.context(secret)
-            secret.sealed = keys.seal(keys.open(bytes(secret.sealed), context), context)
-            secret.save(update_fields=["sealed"])
-            count += 1
+    for table, context_of in TABLES:
+        for pk in table.objects.order_by("pk").values_list("pk", flat=True):
+            with transaction.atomic():
+                secret = table.objects.select_for_update().filter(pk=pk).first()
+                if secret is None or keyring.key_id(bytes(secret.sealed)) == key_id:
+                    continue
+                keys, context = keyring.load(), context_of(secret)
+                secret.sealed = keys.seal(keys.open(bytes(secret.sealed), context), context)
+                secret.save(update_fields=["sealed"])
+                count += 1
     return count

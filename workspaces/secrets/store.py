@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from workspaces import audit
 from workspaces.access import Principal, lacking
-from workspaces.models import Secret, User, Workspace
+from workspaces.models import HubSecret, Secret, User, Workspace
 from workspaces.secrets import keyring
 from workspaces.secrets.errors import SecretError, SecretsUnavailable
 from workspaces.secrets.masking import masked_texts
@@ -55,7 +55,7 @@ def put(who: Principal, name: str, value: str, scope: str) -> Secret:
     and SecretsUnavailable; then nothing is changed."""
     require_role(who, scope)
     check(name, value)
-    _make_keyring()
+    make_keyring()
     owner = who.user if scope == PERSON else None
     with transaction.atomic():
         # Locks the workspace's row, so that two first values of one name come one after the other.
@@ -140,8 +140,8 @@ def unreadable(secrets: Iterable[Secret]) -> list[tuple[Secret, str]]:
     return broken
 
 
-def _make_keyring() -> None:
+def make_keyring() -> None:
     """Makes the first key. Not where there are secrets already: the file that they need is only missing, and
-    a new one in its place would hide that."""
-    if not keyring.exists() and not Secret.objects.exists():
+    a new one in its place would hide that. Raises SecretsUnavailable."""
+    if not keyring.exists() and not Secret.objects.exists() and not HubSecret.objects.exists():
         keyring.create()

@@ -21,6 +21,9 @@ ROOT = "root"
 TIME_FORMAT = ("SLURM_TIME_FORMAT", "%s")
 
 
+_FOLDER_GONE = "The settings of the login node were changed meanwhile; TrainHub asks again."
+
+
 class SlurmCommands(Protocol):
     @property
     def owner(self) -> str:
@@ -76,11 +79,19 @@ class LocalCommands:
         return person
 
 
-def call_remote(ssh: Sequence[str], program: str, stdin: str, timeout_s: float) -> str:
-    """Run an ssh command line that runs `program` on another machine. Raises SlurmError."""
+def _start_error(error: OSError, program: str, folder: str) -> SlurmError:
+    if not isinstance(error, FileNotFoundError):
+        return SlurmError(SlurmFault.NO_COMMAND, f"{program} could not be started: {error.strerror}.")
+    if error.filename == folder:
+        return SlurmError(SlurmFault.UNREACHABLE, _FOLDER_GONE)
+    return missing_command(program)
+
+
+def call_remote(ssh: Sequence[str], program: str, stdin: str, timeout_s: float, folder: str) -> str:
+    """Run an ssh command line, in this folder, that runs `program` on another machine. Raises SlurmError."""
     # The agent of whoever started the hub must not offer its keys.
     env = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
-    return _call(ssh, env, stdin, timeout_s=timeout_s, remote_program=program)
+    return _call(ssh, env, stdin, timeout_s=timeout_s, remote_program=program, folder=folder)
 
 
 def _call(
@@ -91,6 +102,7 @@ def _call(
     timeout_s: float,
     person: pwd.struct_passwd | None = None,
     remote_program: str = "",
+    folder: str = "/",
 ) -> str:
     program = remote_program or argv[0]
     try:
@@ -99,7 +111,7 @@ def _call(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd="/",
+            cwd=folder,
             env=dict(env),
             # A group of its own, so that a call that times out ends with its children.
             start_new_session=True,
@@ -107,12 +119,8 @@ def _call(
             group=person.pw_gid if person else None,
             extra_groups=os.getgrouplist(person.pw_name, person.pw_gid) if person else None,
         )
-    except FileNotFoundError:
-        raise missing_command(argv[0]) from None
     except OSError as error:
-        raise SlurmError(
-            SlurmFault.NO_COMMAND, f"{argv[0]} could not be started: {error.strerror}."
-        ) from error
+        raise _start_error(error, argv[0], folder) from error
     with process:
         try:
             output, errors = process.communicate(stdin.encode(), timeout_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from clusters.backends.slurm import login_wrapper
 from trainhub_launch.errors import LaunchError
 
 MAX_QUOTED = 500
@@ -14,6 +15,7 @@ class SlurmFault(StrEnum):
     NO_ACCOUNT = "no_account"
     SSH_KEY = "ssh_key"
     HOST_KEY = "host_key"
+    WRAPPER = "wrapper"
     UNREACHABLE = "unreachable"
     CONTROLLER_AWAY = "controller_away"
     MUNGE = "munge"
@@ -44,24 +46,35 @@ _SSH_SIGNS: _Signs = (
             "No matching host key",
             "no matching host key",
         ),
-        "The login node shows another host key than the known one. If its key was changed on purpose, "
-        "enter the new one in the cluster's settings.",
+        "The login node shows another host key than the one in the cluster's settings: it has a new one, or "
+        "somebody else answers in its place. Ask its administrator; if it has a new one, enter that there.",
     ),
     (
         SlurmFault.SSH_KEY,
         ("Permission denied", "Too many authentication failures", "Load key", "invalid format"),
-        "The login node does not accept the key. Add its public half to ~/.ssh/authorized_keys of the "
-        "account there, or enter another key.",
+        "The login node does not accept the hub's key. Add the line on the cluster's settings page to "
+        "~/.ssh/authorized_keys of the account there.",
     ),
 )
 _SSH_AWAY = "The login node cannot be reached. Check its name, its port and the network between."
+_ACCOUNT_REFUSED = (
+    "The login node runs nothing for this account. Add it to the group that trainhub-login has, or map the "
+    "person to another account."
+)
+_CALL_REFUSED = (
+    "trainhub-login on the login node does not know this call. Copy the present file there, from the "
+    "cluster's settings page."
+)
+_RELAY_FAILED = (
+    "The nodes cannot reach the relay. Follow the steps on the cluster's settings page, and test again."
+)
+# What a shell, Python or sudo says in place of the wrapper.
+_WRAPPER_SIGNS = (f"{login_wrapper.NAME}: ", f"{login_wrapper.NAME}': ", "sudo: ", "python3: ")
+_WRAPPER_BROKEN = (
+    "trainhub-login does not run on the login node. Follow the steps on the cluster's settings page: the "
+    "file, the whole line in ~/.ssh/authorized_keys, and the rules of sudo."
+)
 _SLURM_SIGNS: _Signs = (
-    (
-        SlurmFault.NO_ACCOUNT,
-        ("trainhub-login:",),
-        "The login node lets TrainHub do this for nobody, or not for this account. Add the account to the "
-        "group that trainhub-login names.",
-    ),
     (
         SlurmFault.MUNGE,
         (
@@ -112,6 +125,8 @@ def failed_call(program: str, code: int, stderr: str, *, is_remote: bool) -> Slu
             if any(word in stderr for word in words):
                 return SlurmError(fault, sentence + detail)
         return SlurmError(SlurmFault.UNREACHABLE, _SSH_AWAY + detail)
+    if is_remote and any(sign in stderr for sign in _WRAPPER_SIGNS):
+        return _wrapper_error(code, detail)
     if code in (_NOT_EXECUTABLE, _NOT_FOUND):
         return missing_command(program, detail)
     for fault, words, sentence in _SLURM_SIGNS:
@@ -121,9 +136,20 @@ def failed_call(program: str, code: int, stderr: str, *, is_remote: bool) -> Slu
     return SlurmError(SlurmFault.REFUSED, f"Slurm refused: {answer}")
 
 
+def _wrapper_error(code: int, detail: str) -> SlurmError:
+    if code == login_wrapper.ACCOUNT_REFUSED:
+        return SlurmError(SlurmFault.NO_ACCOUNT, _ACCOUNT_REFUSED + detail)
+    if code == login_wrapper.RELAY_FAILED:
+        return SlurmError(SlurmFault.UNREACHABLE, _RELAY_FAILED + detail)
+    if code == login_wrapper.CALL_REFUSED:
+        return SlurmError(SlurmFault.WRAPPER, _CALL_REFUSED + detail)
+    return SlurmError(SlurmFault.WRAPPER, _WRAPPER_BROKEN + detail)
+
+
 def missing_command(program: str, detail: str = "") -> SlurmError:
     return SlurmError(
         SlurmFault.NO_COMMAND,
         f"There is no command {program} on the machine that TrainHub runs Slurm's commands on. Install "
-        f"Slurm's client commands there, in a folder of PATH also for logins without a terminal.{detail}",
+        f"Slurm's client commands there, in a folder of PATH; on a login node, in one of SEARCH_PATH in "
+        f"trainhub-login.{detail}",
     )

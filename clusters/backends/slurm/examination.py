@@ -13,8 +13,10 @@ from clusters.backends.slurm.nodes import Partition, SlurmNode, read_nodes, read
 from clusters.backends.slurm.script import BatchJob, batch_script
 from clusters.backends.slurm.settings import SlurmSettings
 from clusters.backends.slurm.submission import check_submission
+from trainhub_launch.scheduler.capacity import words
 
 _MIN_JOB_AGE = re.compile(r"^MinJobAge\s*=\s*([0-9]+)", re.MULTILINE)
+_PRIVATE_DATA = re.compile(r"^PrivateData\s*=\s*(\S+)", re.MULTILINE)
 _ACCOUNTING_OFF = "accounting storage is disabled"
 
 
@@ -31,6 +33,13 @@ class SlurmCheck:
     sentence: str
 
 
+_NO_SUBMISSION = SlurmCheck(
+    "submission",
+    CheckResult.WARNING,
+    "Account and QOS are checked when a person submits: jobs are theirs.",
+)
+
+
 def has_accounting(commands: SlurmCommands) -> bool:
     """Whether sacct answers here. Raises SlurmError if that cannot be told now."""
     try:
@@ -42,18 +51,19 @@ def has_accounting(commands: SlurmCommands) -> bool:
     return True
 
 
-def examine(settings: SlurmSettings, commands: SlurmCommands) -> list[SlurmCheck]:
-    """Returns the checks in the order in which they were done; after a failed call the rest is left out."""
+def examine(settings: SlurmSettings, commands: SlurmCommands, *, may_submit: bool = True) -> list[SlurmCheck]:
+    """Returns the checks in the order in which they were done; after a failed call the rest is left out.
+    `may_submit`: whether jobs can belong to the owner of the commands."""
     checks: list[SlurmCheck] = []
     try:
-        for check in _checks(settings, commands):
+        for check in _checks(settings, commands, may_submit and commands.owner != ROOT):
             checks.append(check)
     except SlurmError as error:
         checks.append(SlurmCheck("connection", CheckResult.ERROR, str(error)))
     return checks
 
 
-def _checks(settings: SlurmSettings, commands: SlurmCommands) -> Iterator[SlurmCheck]:
+def _checks(settings: SlurmSettings, commands: SlurmCommands, may_submit: bool) -> Iterator[SlurmCheck]:
     version = commands.run(["sinfo", "--version"]).strip()
     yield SlurmCheck("version", CheckResult.OK, f"Slurm's commands answer: {version}.")
     nodes = [node for node in read_nodes(commands) if settings.partition in node.partitions]
@@ -69,7 +79,8 @@ def _checks(settings: SlurmSettings, commands: SlurmCommands) -> Iterator[SlurmC
     yield _check_partition(partition, nodes)
     yield _check_time(partition, settings)
     yield _check_gpus(settings, nodes)
-    yield _check_submission(settings, commands)
+    yield _check_submission(settings, commands) if may_submit else _NO_SUBMISSION
+    yield from _hidden_jobs(commands)
     if has_accounting(commands):
         yield SlurmCheck("accounting", CheckResult.OK, "Accounting is on (sacct answers).")
     else:
@@ -84,6 +95,20 @@ def _checks(settings: SlurmSettings, commands: SlurmCommands) -> Iterator[SlurmC
         CheckResult.WARNING,
         "The nodes need Python 3.11 or newer; whether they have it is known when a run has started there.",
     )
+
+
+def _hidden_jobs(commands: SlurmCommands) -> Iterator[SlurmCheck]:
+    """The hub looks at all jobs as one account. Root may always do so, and others only if Slurm lets them."""
+    setting = _PRIVATE_DATA.search(commands.run(["scontrol", "show", "config"]))
+    hidden = sorted({"jobs", "nodes", "usage"} & set(setting[1].split(","))) if setting else []
+    if hidden:
+        yield SlurmCheck(
+            "visibility",
+            CheckResult.WARNING,
+            f"Slurm hides {words(hidden)} of others (PrivateData). Unless it is root, the account as which "
+            "the hub looks must be an operator of Slurm, otherwise the hub loses sight of its jobs: "
+            "sacctmgr modify user ACCOUNT set adminlevel=operator.",
+        )
 
 
 def _memory_s(commands: SlurmCommands) -> str:
@@ -138,12 +163,6 @@ def _check_gpus(settings: SlurmSettings, nodes: list[SlurmNode]) -> SlurmCheck:
 
 
 def _check_submission(settings: SlurmSettings, commands: SlurmCommands) -> SlurmCheck:
-    if commands.owner == ROOT:
-        return SlurmCheck(
-            "submission",
-            CheckResult.WARNING,
-            "Account and QOS are checked when a person submits: jobs are theirs.",
-        )
     job = BatchJob(
         "trainhub-test", settings.partition, ("true",), account=settings.account, qos=settings.qos,
         time_limit_s=settings.default_time_s,

@@ -15,4 +15,5 @@ def partition_of(who: Principal) -> dict[str, dict[str, Any]]:
     UnixAccount.objects.create(cluster=cluster, person=who.user, name="ada")
     paths = [f"{root}clusters/<slug:name>/" for root in ("/", "/api/v1/")]
     values = {"name": cluster.name}
-    return {f"{path}{part}/": values for path in paths for part in ("test", "unix-accounts")}
+    parts = ("test", "unix-accounts", "login-node", "login-node/rotate-key", "login-node/wrapper")
+    return {f"{path}{part}/": values for path in paths for part in parts}

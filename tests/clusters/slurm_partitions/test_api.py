@@ -18,12 +18,17 @@ JSON = "application/json"
 DEFAULTS = {
     "partition": "main",
     "command_host": "",
+    "host_key": "",
+    "login_group": "",
+    "relay_host": "",
+    "relay_port": 0,
     "account": "",
     "qos": "",
     "default_time_s": 3600,
     "max_time_s": 604800,
     "gres": {"": "gpu"},
     "shared_folder": "",
+    "node_cache": "",
     "python": "python3",
 }
 
@@ -48,7 +53,8 @@ class TestCreate:
         assert answer.status_code == 201, answer.content
         body = answer.json()
         assert (body["kind"], body["slurm"]) == ("slurm", DEFAULTS)
-        assert body["slurm_status"] == {"has_accounting": None, "trouble": "", "trouble_since": None}
+        nothing_known = {"has_accounting": None, "trouble": "", "trouble_since": None, "relay_trouble": ""}
+        assert body["slurm_status"] == nothing_known
         assert body["settings"]["avoid_unhealthy_gpus"] is False
 
     def test_stores_what_is_given(self) -> None:
@@ -93,9 +99,16 @@ class TestCreate:
             ),
             ({"partition": "main", "shared_folder": "here"}, "slurm.shared_folder", "absolute path"),
             ({"partition": "main", "shared_folder": "/a/../b"}, "slurm.shared_folder", "absolute path"),
+            ({"partition": "main", "node_cache": "/a b"}, "slurm.node_cache", "absolute path"),
             ({"partition": "main", "python": "-c"}, "slurm.python", "a command such as python3"),
             ({"partition": "main", "python": "python3; id"}, "slurm.python", "a command such as python3"),
-            ({"partition": "main", "command_host": "ada@login"}, "slurm.command_host", "not offered yet"),
+            ({"partition": "main", "command_host": "login"}, "slurm.command_host", "user@host"),
+            ({"partition": "main", "command_host": "root@login"}, "slurm.command_host", "never as root"),
+            ({"partition": "main", "host_key": "AAAA"}, "slurm.host_key", "Enter lines like ssh-ed25519"),
+            ({"partition": "main", "login_group": "a b"}, "slurm.login_group", "a Unix group"),
+            ({"partition": "main", "relay_port": 8443}, "slurm.relay_port", "needs a login node"),
+            ({"partition": "main", "relay_port": 70000}, "slurm.relay_port", "65535"),
+            ({"partition": "main", "relay_host": "a b"}, "slurm.relay_host", "a host name"),
             ({"partition": "main", "colour": "red"}, "slurm.colour", "is not a setting of a partition"),
         ],
     )

@@ -65,3 +65,13 @@ def test_one_that_does_not_work_is_started_once_for_each_folder(folders: Folders
     (folders.root / "second/python3").symlink_to(broken)
     assert found(folders) == {}
     assert folders.started() == ["first/python3.13"] * 2
+
+
+def test_variables_of_another_account_are_no_failure(
+    folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under root every folder can be entered, but none has so long a name."""
+    monkeypatch.setenv("PYENV_ROOT", f"/{'x' * 300}")
+    monkeypatch.setenv("CONDA_EXE", f"/{'x' * 300}/bin/conda")
+    folders.put("first/python3.13", "3.13.1")
+    assert found(folders) == {"first/python3.13": "3.13.1"}

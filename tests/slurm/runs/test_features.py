@@ -14,6 +14,7 @@ from tests.environments.package_index import PackageIndex
 from tests.environments.test_journey import described
 from tests.hub import eventually
 from tests.journeys.runs import Runs, sha256
+from tests.node.accounts import ADA
 from tests.slurm.configuration import MEMORY_MB
 from tests.slurm.hub import PATIENCE_S, SlurmHub
 from tests.slurm.people import Person
@@ -160,3 +161,36 @@ def test_a_preempted_run_goes_on_from_its_checkpoint(slurm_hub: SlurmHub, bo: Pe
 def _complete(runs: Runs, run: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = runs.get(f"/runs/{run}/checkpoints/")
     return [row for row in rows if row["state"] == "complete"]
+
+
+def test_nodes_keep_what_the_next_run_of_the_account_needs(slurm_hub: SlurmHub, tmp_path: Path) -> None:
+    place = slurm_hub.slurm.folder / "node-cache"
+    place.mkdir(mode=0o1777, exist_ok=True)
+    place.chmod(0o1777)
+    slurm_hub.change(node_cache=str(place))
+    (tmp_path / "index").mkdir()
+    try:
+        with PackageIndex(tmp_path / "index").serving() as index:
+            index.add("keptlib", "1.0")
+            body = {
+                "name": "kept",
+                "kind": "pip",
+                "requirements": [f"--index-url {index.url}", "keptlib"],
+                "python": "3.11",
+            }
+            version = described(slurm_hub.hub, body)
+            assert version["state"] == "locked", version["failure"]
+            runs = []
+            for _ in range(2):
+                runs.append(
+                    slurm_hub.script("import keptlib", environment={"name": "kept"}, resources=MEMORY)
+                )
+                slurm_hub.completes(runs[-1])
+                eventually(lambda: not slurm_hub.jobs(), PATIENCE_S, "its job has ended")
+    finally:
+        slurm_hub.change(node_cache="")
+    builds = [
+        any(ENVIRONMENT_LOG.partition(".")[0] in name for name in slurm_hub.runs.logs(run)) for run in runs
+    ]
+    assert builds == [True, False]
+    assert [path.name for path in place.iterdir()] == [str(ADA)]

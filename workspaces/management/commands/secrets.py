@@ -7,8 +7,8 @@ from django.core.management.base import CommandError, CommandParser
 
 from workspaces.access import membership_principal
 from workspaces.management.hub_command import HubCommand
-from workspaces.models import Secret, User, Workspace
-from workspaces.secrets import keyring, rotation, store
+from workspaces.models import HubSecret, Secret, User, Workspace
+from workspaces.secrets import hub_secrets, keyring, rotation, store
 from workspaces.secrets.errors import SecretError, SecretsUnavailable
 
 BROKEN = 1
@@ -78,13 +78,17 @@ class Command(HubCommand):
 
     def _check(self, _: dict[str, Any]) -> None:
         secrets = _all()
-        broken = store.unreadable(secrets)
-        for secret, why in broken:
-            self.stderr.write(f"{secret.workspace.slug}/{secret.name}: {why}.")
+        count = len(secrets) + HubSecret.objects.count()
+        broken = [
+            (f"{secret.workspace.slug}/{secret.name}", why) for secret, why in store.unreadable(secrets)
+        ]
+        broken += hub_secrets.unreadable()
+        for name, why in broken:
+            self.stderr.write(f"{name}: {why}.")
         if broken:
-            self.stderr.write(f"{len(broken)} of {len(secrets)} secrets cannot be decrypted.")
+            self.stderr.write(f"{len(broken)} of {count} secrets cannot be decrypted.")
             raise SystemExit(BROKEN)
-        self.stdout.write(f"All {len(secrets)} secrets can be decrypted.")
+        self.stdout.write(f"All {count} secrets can be decrypted.")
 
     def _rotate(self, _: dict[str, Any]) -> None:
         count = rotation.rotate(WHO)
@@ -100,6 +104,8 @@ class Command(HubCommand):
         keyring.create()
         names = [f"{secret.workspace.slug}/{secret.name}" for secret, _ in store.unreadable(_all())]
         again = f" Type these again: {', '.join(names)}." if names else ""
+        own = [name for name, _ in hub_secrets.unreadable()]
+        again += f" Let the hub make these again, on their pages: {', '.join(own)}." if own else ""
         self.stdout.write(f"{keyring.path()} is made. Keep a copy apart from the backups.{again}")
 
 
