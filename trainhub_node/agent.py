@@ -109,7 +109,8 @@ class Agent:
         # Without the broker, and until the hub says where it is, reports bring the work.
         self._listener = wakeups.WakeupListener(self._fetch_config, self.wake, settings.hub_ca)
         self._disk = DiskWatch(self._attempts, settings.folder, settings.name, on_change=self._watch.notify)
-        self._closing = threading.Event()
+        # `work_ended`: nothing that the agent has started is left. It still takes leave of broker and driver.
+        self._closing, self.work_ended = threading.Event(), threading.Event()
         self._closed = threading.Event()
 
     def run(self) -> None:
@@ -126,8 +127,7 @@ class Agent:
         self._checkpoints.start()
         self._uploads.start()
         self._peers.start()
-        housekeeper = threading.Thread(target=self._housekeeping, name="house", daemon=True)
-        housekeeper.start()
+        threading.Thread(target=self._housekeeping, name="house", daemon=True).start()
         self._listener.start()
         self._closing.wait()
         self._uplink.join(REPORT_TIMEOUT_S)
@@ -136,8 +136,7 @@ class Agent:
         # The process ends when this returns, whatever other threads do then.
         if not self._closed.wait(CLOSE_TIMEOUT_S):
             log.warning(
-                "Stopping takes more than %.0f s. What is not done yet is left to the next agent, which "
-                "may be to unmount shares",
+                "Stopping takes more than %.0f s. The next agent does what is left, such as unmount shares",
                 CLOSE_TIMEOUT_S,
             )
 
@@ -145,7 +144,10 @@ class Agent:
         """Stops the agent. Training continues, and the next agent takes over."""
         self._closing.set()
         try:
-            self._close_all()
+            self._end_work()
+            self.work_ended.set()
+            self._listener.close()
+            self._gpus.close()
         finally:
             self._closed.set()
 
@@ -153,7 +155,7 @@ class Agent:
     def attempts(self) -> Attempts:
         return self._attempts
 
-    def _close_all(self) -> None:
+    def _end_work(self) -> None:
         self._listener.stop()
         self._uplink.close()
         self._sampler.close()
@@ -164,15 +166,13 @@ class Agent:
         self._containers.close()
         self._data.close()
         self._peers.close()
-        # Before all that a broker or a driver can hold up: whoever has stopped this process may soon kill it.
+        # Whoever has stopped this process may soon kill it.
         share_keeper.unmount_unused(self.settings)
         self._modules.close()
         self._attempts.close()
         # A child that still prepares its attempt makes its groups there later.
         if self.settings.cgroup is not None and not self._attempts.all():
             discard_place(self.settings.cgroup.parents)
-        self._listener.close()
-        self._gpus.close()
 
     def _fetch_config(self) -> dict[str, Any]:
         config = self._hub.config()
