@@ -51,7 +51,7 @@ def run(url: str, env: Mapping[str, str]) -> int:
         has_worked = _wait_until_settled(agent, worker)
         threading.Thread(target=agent.close, name="closing", daemon=True).start()
         # The hub has everything. What still closes, such as a look for container engines, must hold no nodes.
-        worker.join(CLOSE_WITHIN_S)
+        agent.work_ended.wait(CLOSE_WITHIN_S)
         return 0 if has_worked else 1
     finally:
         shutil.rmtree(folder, ignore_errors=True)
