@@ -154,6 +154,9 @@ def observe(now: datetime) -> list[EndedJob]:
             partitions.record_trouble(row, error, now)
             continue
         partitions.record_trouble(row, None, now)
+        # One statement for all of them; each row below is written only if Slurm says something else of it.
+        present = [item.pk for item in allocations if item.job_id in jobs]
+        Allocation.objects.filter(pk__in=present).update(seen_at=now)
         for allocation in allocations:
             end = _store(allocation, jobs.get(allocation.job_id or 0), now)
             if end is not None:
@@ -168,18 +171,14 @@ def _store(allocation: Allocation, job: JobStatus | None, now: datetime) -> Ende
             return None
         sentence = f"Slurm knows job {allocation.job_id} no more."
         return EndedJob(allocation) if advance(allocation, S.OVER, sentence=sentence) else None
-    seen = {"word": job.state.word, "reason": job.reason[:MAX_REASON], "seen_at": now}
+    answer: dict[str, object] = {"word": job.state.word, "reason": job.reason[:MAX_REASON]}
     if job.state.is_final:
-        is_new = advance(allocation, S.OVER, sentence=job.state.sentence, **seen)
+        is_new = advance(allocation, S.OVER, sentence=job.state.sentence, **answer)
         return EndedJob(allocation, job.state, job.canceled_by) if is_new else None
-    advance(
-        allocation,
-        STATES.get(job.state.phase, AllocationState(allocation.state)),
-        sentence=sentence_of(job),
-        nodes=list(job.nodes),
-        estimated_at=_time(job.start_at),
-        **seen,
-    )
+    state = STATES.get(job.state.phase, AllocationState(allocation.state))
+    answer |= {"sentence": sentence_of(job), "nodes": list(job.nodes), "estimated_at": _time(job.start_at)}
+    if state != allocation.state or any(getattr(allocation, name) != value for name, value in answer.items()):
+        advance(allocation, state, **answer)
     return None
 
 
