@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from django.conf import settings
 from django.utils import timezone
@@ -53,6 +53,11 @@ class SlurmScheduler:
             return Refusal(allocation.sentence, FIELD, permanent=True)
         nodes = self._reporting_nodes(allocation, request)
         return nodes or Refusal(allocation.sentence, FIELD, permanent=False)
+
+    def waits(self, cluster: Cluster) -> Mapping[AttemptKey, str]:
+        queued = Allocation.objects.filter(cluster=cluster, state=AllocationState.QUEUED)
+        rows = queued.values_list("holder", "attempt", "sentence")
+        return {(holder, attempt): sentence for holder, attempt, sentence in rows}
 
     def cancel(self, keys: Sequence[AttemptKey]) -> None:
         allocation_requests.cancel_all(_of(keys))

@@ -3,7 +3,7 @@ it only where a kind has settings or a view of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,6 +51,10 @@ class OutsideScheduler(Protocol):
     def place(self, request: Request) -> tuple[FreeNode, ...] | Refusal:
         """Asks for nodes, and returns them once the attempt has them all and they report. A refusal that is
         not permanent says what it waits for."""
+
+    def waits(self, cluster: Cluster) -> Mapping[AttemptKey, str]:
+        """Returns the attempts that wait in the queue of the cluster and have no nodes yet, with the sentence
+        why. `place` says the same of each, but a long queue is walked through often."""
 
     def cancel(self, keys: Sequence[AttemptKey]) -> None:
         """Gives up what the attempts have or wait for."""
