@@ -38,7 +38,9 @@ mount --bind /sys/fs/cgroup/all/$1 /sys/fs/cgroup/memory
 class SlurmCluster:
     """`nodes` are the machines of n1, n2, …; `controller` runs slurmctld, and is where people log in."""
 
-    def __init__(self, nodes: int = 3, *, has_accounting: bool = True) -> None:
+    def __init__(
+        self, nodes: int = 3, *, has_accounting: bool = True, cpus: int = configuration.CPUS_PER_NODE
+    ) -> None:
         # Not below /tmp: each machine has its own. Accounts of people must reach the socket of munged.
         self.folder = Path(tempfile.mkdtemp(prefix="th-slurm-", dir="/var/lib"))
         guard.on_exit("rm", "-rf", str(self.folder))
@@ -64,6 +66,7 @@ class SlurmCluster:
             (self.controller.name, self.controller.address),
             {name: (machine.name, machine.address) for name, machine in self.nodes.items()},
             has_accounting,
+            cpus=cpus,
             limits_memory=MEMORY_GROUPS.is_dir(),
         )
 
