@@ -22,7 +22,7 @@ from clusters.models import SlurmPartition
 from workspaces import process_caches
 
 # Two calls each time, beside those that follow the hub's own jobs (see `trainhub.worker.periodic_tasks`).
-FRESH_S = 20.0
+FRESH_S = 25.0
 
 
 @dataclass(frozen=True)
