@@ -34,6 +34,7 @@ from trainhub_launch.states import Phase
 log = logging.getLogger(__name__)
 CANCEL_PATIENCE_S = 30
 DRAFT_LIFETIME = timedelta(days=30)
+LONG_FIELDS = ("attempt__plan", "node__vitals", "node__interpreters", "node__data_lists")
 CLAIMED = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING, RunState.CANCEL_REQUESTED)
 
 
@@ -66,8 +67,8 @@ def check_runs(now: datetime | None = None) -> None:
 def _parts_of(runs: QuerySet[Run]) -> dict[tuple[str, int], list[AttemptNode]]:
     """Returns the parts of the runs' present attempts, by run and attempt.
 
-    One query, because this is done every few seconds; few need the plan, which may be long."""
-    rows = AttemptNode.objects.select_related("node", "attempt").defer("attempt__plan")
+    One query, because this is done every few seconds; few need what is long."""
+    rows = AttemptNode.objects.select_related("node", "attempt").defer(*LONG_FIELDS)
     parts = defaultdict(list)
     for part in rows.filter(
         attempt__run__in=[run.pk for run in runs], attempt__number=F("attempt__run__attempt")
