@@ -44,6 +44,8 @@ class SlurmScheduler:
             return Refusal(sentence, FIELD, permanent=False)
         allocation = allocation_requests.request_allocation(request)
         if allocation.state == AllocationState.WANTED:
+            if row.trouble and _has_just_failed(cluster):
+                return Refusal(row.trouble, FIELD, permanent=False)
             program = NodeProgram(
                 row.python, settings.API_URL, claim_codes.claim_code(allocation.pk), ca_fingerprint()
             )
@@ -101,6 +103,14 @@ def _of(keys: Sequence[AttemptKey]) -> list[Allocation]:
     rows = Allocation.objects.filter(holder__in={holder for holder, _ in keys}, over_at=None)
     wanted = set(keys)
     return [row for row in rows.select_related("cluster", "person") if (row.holder, row.attempt) in wanted]
+
+
+def _has_just_failed(cluster: Cluster) -> bool:
+    """Returns whether a submission has failed some seconds ago.
+
+    A call of a Slurm that is away takes as long, and meanwhile no run of any cluster is placed."""
+    failed = Allocation.objects.filter(cluster=cluster, state=AllocationState.WANTED)
+    return failed.filter(calling_until__gt=timezone.now()).exists()
 
 
 def _lost(end: EndedJob) -> LostAttempt:
