@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 S = AllocationState
 # Longer than the time limit of the call.
 CALL_WITHIN = timedelta(seconds=SUBMIT_TIMEOUT_S + 30)
+# After a submission that got no answer.
+RETRY_AFTER = timedelta(seconds=20)
 # A controller that crashed forgets what it accepted in its last seconds.
 FORGOTTEN_AFTER = timedelta(minutes=5)
 MAX_REASON = 200
@@ -88,7 +90,8 @@ def submit(allocation: Allocation, row: SlurmPartition, name: str, script: str) 
         if error.fault in (SlurmFault.REFUSED, SlurmFault.NO_ACCOUNT):
             advance(allocation, S.OVER, refused=True, sentence=str(error))
         else:
-            advance(allocation, S.WANTED, sentence=str(error), calling_until=timezone.now())
+            next_at = timezone.now() + RETRY_AFTER
+            advance(allocation, S.WANTED, sentence=str(error), calling_until=next_at)
             partitions.record_trouble(row, error, timezone.now())
         return
     if not advance(allocation, S.QUEUED, job_id=job_id, sentence=f"Job {job_id} waits in Slurm's queue."):
