@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
+from contextlib import closing
+
+import httpx
 
 from bench.slurm.slurm_bench import JOBS, MEMORY_MB, SlurmBench, have_lines, seconds_until
 from bench.support.limits import Limits
@@ -20,6 +22,7 @@ CALLS_INTERVAL_S = 5.0
 MAX_CPU_PERCENT = 3.0
 # As the page of a cluster does.
 PAGE_INTERVAL_S = 10.0
+PAGE_PATHS = (f"/clusters/{CLUSTER}/", f"/clusters/{CLUSTER}/queue/")
 # Starts of 50 jobs at once on two cores.
 FILL_S = 600.0
 MB = 1024**2
@@ -38,14 +41,8 @@ class Watching:
             "CPU of the worker with its calls beyond idle, in percent", busy - idle, MAX_CPU_PERCENT
         )
         self._judge_calls(limits, "", calls)
-        stopped = threading.Event()
-        reader = threading.Thread(target=self._read_page, args=(stopped,))
-        reader.start()
-        try:
-            _, calls = self._window("the same while the cluster's page is open")
-        finally:
-            stopped.set()
-            reader.join()
+        with closing(page_client(self._bench.hub.hub)) as browser:
+            _, calls = self._window("the same while the cluster's page is open", browser)
         self._judge_calls(limits, ", page open", calls)
 
     def _judge_calls(self, limits: Limits, name: str, calls: int) -> None:
@@ -66,19 +63,18 @@ class Watching:
 
         seconds_until(is_full, started_at, FILL_S)
 
-    def _window(self, name: str) -> tuple[float, int]:
-        """Returns the CPU of the worker in percent of a core, and the number of calls of Slurm."""
+    def _window(self, name: str, browser: httpx.Client | None = None) -> tuple[float, int]:
+        """Returns the CPU of the worker in percent of a core, and the number of calls of Slurm.
+
+        `browser`: has the cluster's page open."""
         worker = self._bench.hub.hub.pid("worker")
-        cpu_s, earlier = process_cpu_s(worker), len(self._bench.calls())
-        time.sleep(WINDOW_S)
+        cpu_s, earlier, ends_at = process_cpu_s(worker), len(self._bench.calls()), time.monotonic() + WINDOW_S
+        while (remaining_s := ends_at - time.monotonic()) > 0:
+            if browser is not None:
+                for path in PAGE_PATHS:
+                    browser.get(path).raise_for_status()
+            time.sleep(min(PAGE_INTERVAL_S, remaining_s))
         percent = 100 * (process_cpu_s(worker) - cpu_s) / WINDOW_S
         calls = Counter(self._bench.calls()[earlier:])
         print(f"{name}: worker {percent:.2f} % of a core; calls in {WINDOW_S:g} s: {dict(calls)}")
         return percent, calls.total()
-
-    def _read_page(self, stopped: threading.Event) -> None:
-        with page_client(self._bench.hub.hub) as browser:
-            while not stopped.is_set():
-                for path in ("", "queue/"):
-                    browser.get(f"/clusters/{CLUSTER}/{path}").raise_for_status()
-                stopped.wait(PAGE_INTERVAL_S)
