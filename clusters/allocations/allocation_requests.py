@@ -94,7 +94,7 @@ def submit(allocation: Allocation, row: SlurmPartition, name: str, script: str) 
             advance(allocation, S.WANTED, sentence=str(error), calling_until=next_at)
             partitions.record_trouble(row, error, timezone.now())
         return
-    if not advance(allocation, S.QUEUED, job_id=job_id, sentence=f"Job {job_id} waits in Slurm's queue."):
+    if not advance(allocation, S.QUEUED, job_id=job_id, sentence=f"Job {job_id} is in Slurm's queue."):
         # It was canceled while it was submitted.
         cancel_of_account(row, allocation.account, [job_id])
 
@@ -191,7 +191,7 @@ def sentence_of(job: JobStatus) -> str:
         return f"Job {job.job_id} has its nodes; TrainHub starts there."
     why = explain_reason(job.reason) or job.state.sentence
     start = f" Slurm expects to start it at {_time(job.start_at):%Y-%m-%d %H:%M} UTC." if job.start_at else ""
-    return f"Job {job.job_id} waits in Slurm's queue: {why}{start}"
+    return f"Job {job.job_id} is in Slurm's queue. {why}{start}"
 
 
 def _time(seconds: int | None) -> datetime | None:
