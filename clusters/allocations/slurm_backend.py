@@ -19,7 +19,7 @@ from clusters.backends.slurm.states import JobPhase
 from clusters.enrolment.join import ca_fingerprint
 from clusters.models import AllocatedNode, Allocation, Cluster
 from clusters.visibility import may_use
-from trainhub_launch.scheduler.capacity import FreeNode
+from trainhub_launch.scheduler.capacity import Demand, FreeNode, counted
 from trainhub_launch.scheduler.rejections import Refusal
 from workspaces.models import Workspace
 
@@ -60,6 +60,26 @@ class SlurmScheduler:
         queued = Allocation.objects.filter(cluster=cluster, state=AllocationState.QUEUED)
         rows = queued.values_list("holder", "attempt", "sentence")
         return {(holder, attempt): sentence for holder, attempt, sentence in rows}
+
+    def describe(self, cluster: Cluster) -> str:
+        row = partitions.partition_of(cluster)
+        nodes = [node for node in snapshot_of(row).nodes if node.is_usable]
+        if not nodes:
+            return f"partition {row.partition} of a Slurm"
+        most = max(sum(node.gpus.values()) for node in nodes)
+        gpus = f"at most {counted(most, 'GPU')} on a node" if most else "no GPUs"
+        return f"partition {row.partition} of a Slurm · {counted(len(nodes), 'usable node')} · {gpus}"
+
+    def hints(self, cluster: Cluster, demand: Demand) -> Sequence[tuple[str, str]]:
+        row = partitions.partition_of(cluster)
+        start = f"Slurm decides when the run starts: it waits in the queue of the partition {row.partition}."
+        if demand.limit_s:
+            return [(FIELD, start)]
+        end = (
+            f"Slurm ends the run after {row.default_time_s // 60} minutes, the default of this cluster: "
+            "enter a time limit if it takes longer."
+        )
+        return [(FIELD, start), ("limits.timeout_s", end)]
 
     def cancel(self, keys: Sequence[AttemptKey]) -> None:
         allocation_requests.cancel_all(_of(keys))

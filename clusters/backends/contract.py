@@ -56,6 +56,13 @@ class OutsideScheduler(Protocol):
         """Returns the attempts that wait in the queue of the cluster and have no nodes yet, with the sentence
         why. `place` says the same of each, but a long queue is walked through often."""
 
+    def describe(self, cluster: Cluster) -> str:
+        """Returns in a phrase what there is, for whoever chooses a cluster."""
+
+    def hints(self, cluster: Cluster, demand: Demand) -> Sequence[tuple[str, str]]:
+        """Returns what holds for such a run there and not in other clusters: fields of the spec, each with a
+        sentence."""
+
     def cancel(self, keys: Sequence[AttemptKey]) -> None:
         """Gives up what the attempts have or wait for."""
 
