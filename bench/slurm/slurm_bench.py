@@ -48,8 +48,9 @@ class SlurmBench:
 
     def stop(self) -> None:
         try:
-            if hasattr(self, "runs"):
-                self.hub.stop()
+            if hasattr(self, "hub"):
+                # What runs ends with its machines.
+                self.hub.hub.stop()
         finally:
             self.slurm.stop()
 
