@@ -10,6 +10,7 @@ import json
 import os
 import pty
 import re
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -49,14 +50,17 @@ asyncio.run(main())
 """
 
 
-async def follow(hub: Stack, run: str, lines: int) -> list[float]:
+async def follow(
+    hub_url: str, token: str, run: str, lines: int, trusted: ssl.SSLContext | None = None
+) -> list[float]:
+    """Returns for each line how many seconds after it was written its message came."""
     out: list[float] = []
     rest = b""
-    url = f"{hub.url.replace('http', 'ws', 1)}/ws/runs/{run}/"
-    headers = {"Authorization": f"Bearer {hub.token}"}
+    url = f"{hub_url.replace('http', 'ws', 1)}/ws/runs/{run}/"
+    headers = {"Authorization": f"Bearer {token}"}
     async with (
         asyncio.timeout(60),
-        websockets.connect(url, additional_headers=headers, max_size=None) as socket,
+        websockets.connect(url, additional_headers=headers, max_size=None, ssl=trusted) as socket,
     ):
         async for text in socket:
             now, message = time.time(), json.loads(text)
@@ -96,7 +100,7 @@ def trainhub(lines: int) -> tuple[list[float], list[float]]:
     with tempfile.TemporaryDirectory(prefix="th-bench-follow-") as home, stack() as hub:
         snapshot = hub.snapshot({"main.py": SCRIPT.format(lines=lines)})
         run = hub.submit(snapshot, "main.py")
-        messages = asyncio.run(follow(hub, run, lines))
+        messages = asyncio.run(follow(hub.url, hub.token, run, lines))
         hub.wait(run)
         run = hub.submit(snapshot, "main.py")
         return messages, follow_on_terminal(hub, run, home, lines)

@@ -26,6 +26,11 @@ def launch_soon() -> None:
     send_task_soon(TaskName.LAUNCH_QUEUED)
 
 
+def cancel_outside_soon(run_id: str) -> None:
+    """Takes the run out of the queues outside of the hub once the transaction has committed."""
+    send_task_soon(TaskName.CANCEL_OUTSIDE, run_id)
+
+
 def purge_soon() -> None:
     """Purges what is due once the transaction has committed."""
     send_task_soon(TaskName.PURGE)

@@ -10,7 +10,7 @@ from jobs.data_orders import data_lifecycle
 from jobs.hub_files import fetching
 from jobs.node_listings import listing_progress
 from jobs.quotas import disk_use
-from jobs.recovery import abandoned_runs, node_loss, outside_ends, reaper
+from jobs.recovery import abandoned_runs, node_loss, outside_cancel, outside_ends, reaper
 from jobs.scheduling import run_actions
 from jobs.version_builds import progress
 
@@ -73,6 +73,13 @@ def end_abandoned_runs() -> None:
 @shared_task(ignore_result=True)
 def watch() -> None:
     node_loss.check_silent_nodes()
+
+
+@shared_task(ignore_result=True)
+def cancel_outside(run_id: str) -> None:
+    """Sent when a run is canceled before a node works on it. `tend_backends` does the same if this message is
+    lost."""
+    outside_cancel.cancel_outside(run_id)
 
 
 @shared_task(ignore_result=True)

@@ -21,6 +21,7 @@ NOT_IN_MAKE_BENCH = {
     "house": "measures the source, no speed",
     "peers": "needs root, and 8 GB of disk",
     "pictures": "makes the pictures of the documents",
+    "slurm": "needs root, Slurm, and 20 minutes",
     "two_hosts": "needs root, and an sshd",
 }
 

@@ -22,7 +22,7 @@ from trainhub_node.attempts.disk_watch import DiskWatch
 from trainhub_node.attempts.tracked_attempt import TrackedAttempt
 from trainhub_node.attempts.watch import FileWatch
 from trainhub_node.bootstrap_command import AGENT_WRAPPER
-from trainhub_node.broker.broker_link import local_port
+from trainhub_node.broker.broker_address import local_port
 from trainhub_node.checkpoints.collector import CheckpointCollector
 from trainhub_node.data.node_cache import DataKeeper, find_obstore, node_cache
 from trainhub_node.data.peers.serving import PeerServing
@@ -66,28 +66,28 @@ class Agent:
         self.settings = settings = with_separation(settings)
         self._hub = HubClient(settings.hub_url, settings.token, settings.hub_ca)
         self._watch = FileWatch()
-        self._attempts = Attempts(settings)
+        self.attempts = Attempts(settings)
         self._numbers = NumberLedger(settings.folder / "uids", settings.uids[1:]) if settings.uids else None
         secrets = RunSecrets(self._hub)
-        self._checkpoints = CheckpointCollector(self._hub, self._attempts, secrets)
+        self._checkpoints = CheckpointCollector(self._hub, self.attempts, secrets)
         self._uploads = OutputUploads(
-            self._hub, self._attempts, secrets, before=self._checkpoints.finish, on_change=self._watch.notify
+            self._hub, self.attempts, secrets, before=self._checkpoints.finish, on_change=self._watch.notify
         )
-        self._containers = ContainerCleaner(settings, self._attempts)
-        self._data = DataKeeper(settings, self._attempts, AGENT_WRAPPER)
+        self._containers = ContainerCleaner(settings, self.attempts)
+        self._data = DataKeeper(settings, self.attempts, AGENT_WRAPPER)
         self._peers = _peer_serving(settings, self._hub)
         self._modules = ModuleCompiler(settings)
-        self._gpus = Gpus(OwnerFinder(self._attempts.all).find, settings.gpus)
+        self._gpus = Gpus(OwnerFinder(self.attempts.all).find, settings.gpus)
         recorder = Recorder()
         self._telemetry = TelemetryQueue(recorder, self._gpus.events, self._gpus.confirm)
-        reads = RankReads(OwnerFinder(self._attempts.all).ranks)
+        reads = RankReads(OwnerFinder(self.attempts.all).ranks)
         self._sampler = Sampler(
             settings, self._gpus, recorder, read_ranks=reads.read, on_sample=self._on_sample
         )
         self._crash_cleaner = crash_cleanup.CrashCleaner(settings.environments, self._watch.notify)
         self._uplink = Uplink(
             self._hub,
-            self._attempts,
+            self.attempts,
             self._watch,
             self,
             heartbeat=self._sampler.latest,
@@ -99,7 +99,7 @@ class Agent:
         self._starter = Starter(
             settings,
             self._hub,
-            self._attempts,
+            self.attempts,
             secrets,
             on_change=self._watch.notify,
             request_report=self._uplink.report_now,
@@ -108,16 +108,16 @@ class Agent:
         )
         # Without the broker, and until the hub says where it is, reports bring the work.
         self._listener = wakeups.WakeupListener(self._fetch_config, self.wake, settings.hub_ca)
-        self._disk = DiskWatch(self._attempts, settings.folder, settings.name, on_change=self._watch.notify)
-        self._closing = threading.Event()
-        self._closed = threading.Event()
+        self._disk = DiskWatch(self.attempts, settings.folder, settings.name, on_change=self._watch.notify)
+        # `work_ended`: nothing that the agent has started is left. It still takes leave of broker and driver.
+        self._closing, self.work_ended, self._closed = (threading.Event() for _ in range(3))
 
     def run(self) -> None:
         """Runs until `close` is done. Attempts of an earlier agent are resumed first."""
-        for folder in self._attempts.scan():
+        for folder in self.attempts.scan():
             self._starter.prepare(folder)
         # An earlier agent may have ended between storing the order and starting the child.
-        for folder in self._attempts.all():
+        for folder in self.attempts.all():
             if not Path(folder.child).exists():
                 self._starter.prepare(folder)
         self._sampler.start()
@@ -126,8 +126,7 @@ class Agent:
         self._checkpoints.start()
         self._uploads.start()
         self._peers.start()
-        housekeeper = threading.Thread(target=self._housekeeping, name="house", daemon=True)
-        housekeeper.start()
+        threading.Thread(target=self._housekeeping, name="house", daemon=True).start()
         self._listener.start()
         self._closing.wait()
         self._uplink.join(REPORT_TIMEOUT_S)
@@ -136,8 +135,7 @@ class Agent:
         # The process ends when this returns, whatever other threads do then.
         if not self._closed.wait(CLOSE_TIMEOUT_S):
             log.warning(
-                "Stopping takes more than %.0f s. What is not done yet is left to the next agent, which "
-                "may be to unmount shares",
+                "Stopping takes more than %.0f s. The next agent does what is left, such as unmount shares",
                 CLOSE_TIMEOUT_S,
             )
 
@@ -145,15 +143,14 @@ class Agent:
         """Stops the agent. Training continues, and the next agent takes over."""
         self._closing.set()
         try:
-            self._close_all()
+            self._end_work()
+            self.work_ended.set()
+            self._listener.close()
+            self._gpus.close()
         finally:
             self._closed.set()
 
-    @property
-    def attempts(self) -> Attempts:
-        return self._attempts
-
-    def _close_all(self) -> None:
+    def _end_work(self) -> None:
         self._listener.stop()
         self._uplink.close()
         self._sampler.close()
@@ -164,23 +161,24 @@ class Agent:
         self._containers.close()
         self._data.close()
         self._peers.close()
-        # Before all that a broker or a driver can hold up: whoever has stopped this process may soon kill it.
+        # Whoever has stopped this process may soon kill it.
         share_keeper.unmount_unused(self.settings)
         self._modules.close()
-        self._attempts.close()
+        self.attempts.close()
         # A child that still prepares its attempt makes its groups there later.
-        if self.settings.cgroup is not None and not self._attempts.all():
+        if self.settings.cgroup is not None and not self.attempts.all():
             discard_place(self.settings.cgroup.parents)
-        self._listener.close()
-        self._gpus.close()
 
     def _fetch_config(self) -> dict[str, Any]:
         config = self._hub.config()
         port = local_port(config["broker_url"] or "")
         # A broker behind the hub's own port cannot be refused: runs need the hub.
         is_own = port is not None and port != urlsplit(self.settings.hub_url).port
-        self._attempts.close_ports((port,) if port is not None and is_own else ())
+        self.attempts.close_ports((port,) if port is not None and is_own else ())
         return config
+
+    def report_now(self) -> None:
+        self._uplink.report_now()
 
     def wake(self, run: str, attempt: int) -> None:
         self._starter.wake(run, attempt)
@@ -189,13 +187,13 @@ class Agent:
         self._starter.resume(run, attempt)
 
     def start_daemon(self, key: Key, argv: tuple[str, ...]) -> None:
-        folder = self._attempts.get(key)
+        folder = self.attempts.get(key)
         if folder is not None and not Path(folder.daemon).exists():
             records.write(folder.daemon, {"argv": list(argv)}, patient=False)
             attempt_list.wake_child(folder)
 
     def stop(self, order: StopOrder) -> None:
-        folder = self._attempts.get((order.run, order.attempt))
+        folder = self.attempts.get((order.run, order.attempt))
         if folder is not None and attempt_list.request_stop(folder, order.why, order.grace_s):
             log.info("Run %s, attempt %d is requested to stop: %s", order.run, order.attempt, order.why)
             attempt_list.wake_child(folder)
@@ -204,7 +202,7 @@ class Agent:
         self._checkpoints.collect(key, number, name)
 
     def settle(self, key: Key) -> None:
-        self._attempts.settle(key)
+        self.attempts.settle(key)
 
     def _advance(self, tracked: TrackedAttempt) -> None:
         """Does the next step of an attempt, depending on its state."""
@@ -238,7 +236,7 @@ class Agent:
             self._watch.notify()
 
     def _has_folder(self, key: Key) -> bool:
-        return Path(self._attempts.folder(*key).path).exists()
+        return Path(self.attempts.folder(*key).path).exists()
 
     def _housekeeping(self) -> None:
         try:
@@ -253,11 +251,11 @@ class Agent:
             try:
                 self._data.sweep()
                 free = shutil.disk_usage(self.settings.folder).free
-                self._attempts.discard_old(
+                self.attempts.discard_old(
                     now=time.time(), retention_s=0 if free < LOW_DISK_BYTES else attempt_list.RETENTION_S
                 )
                 cache.trim(self.settings)
-                self._attempts.refresh_rules()
+                self.attempts.refresh_rules()
                 self._containers.sweep()
                 share_keeper.unmount_idle(self.settings)
                 self._containers.remove_images(time.time())

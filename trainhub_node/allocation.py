@@ -21,6 +21,7 @@ from trainhub_launch.report import StopOrder
 from trainhub_launch.states import StopReason
 from trainhub_node import configuration, join, settings
 from trainhub_node.agent import Agent
+from trainhub_node.backoff import Backoff
 from trainhub_node.job_cache import open_cache
 from trainhub_node.link.hub_client import HubClient, HubError, HubUnavailable
 
@@ -33,7 +34,7 @@ REDEEM_WITHIN_S = 300.0
 RETRY_S = 1.0
 # How long the hub may take to order the run, once all nodes are there; nodes may start minutes apart.
 ORDER_WITHIN_S = 900.0
-LOOK_S = 0.1
+LOOK_S = 0.05
 CLOSE_WITHIN_S = 0.5
 
 
@@ -65,7 +66,7 @@ def _work(agent: Agent, env: Mapping[str, str]) -> bool:
     has_worked = _wait_until_settled(agent, worker)
     threading.Thread(target=agent.close, name="closing", daemon=True).start()
     # The hub has everything. What still closes, such as a look for container engines, must hold no nodes.
-    worker.join(CLOSE_WITHIN_S)
+    agent.work_ended.wait(CLOSE_WITHIN_S)
     return has_worked
 
 
@@ -73,7 +74,13 @@ def _wait_until_settled(agent: Agent, worker: threading.Thread) -> bool:
     """Returns whether there was a run: once it is settled, none is ordered in time, or the agent ends."""
     deadline = time.monotonic() + ORDER_WITHIN_S
     attempts = agent.attempts
+    pauses = Backoff(max_s=ORDER_WITHIN_S)
+    report_at = 0.0
     while not attempts.has_tracked and time.monotonic() < deadline and worker.is_alive():
+        # The hub orders the run at once if this is its last node: sooner than wake-ups arrive here.
+        if time.monotonic() >= report_at:
+            agent.report_now()
+            report_at = time.monotonic() + pauses.next_s()
         time.sleep(LOOK_S)
     while attempts.all() and worker.is_alive():
         time.sleep(LOOK_S)

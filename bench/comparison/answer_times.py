@@ -53,7 +53,11 @@ class AnswerTimes:
     def lines(self) -> dict[str, float]:
         """From a line that the script writes to its WebSocket message: the median."""
         run = self._submit(log_latency.SCRIPT.format(lines=LINES))
-        return {"line -> message": self._median(log_latency.follow(self._hub, run, LINES), LINES)}
+        return {
+            "line -> message": self._median(
+                log_latency.follow(self._hub.url, self._hub.token, run, LINES), LINES
+            )
+        }
 
     def sockets(self) -> dict[str, float]:
         """From a line that the script writes to its message at each of many sockets: the median."""

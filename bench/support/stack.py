@@ -98,7 +98,7 @@ class Stack:
         return pids
 
 
-def _cpu_s(pid: int) -> float:
+def process_cpu_s(pid: int) -> float:
     """Returns the CPU seconds of the process and of those of its children that have ended."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
@@ -130,7 +130,7 @@ def stack(data: Path | None = None, /, *, python: str = sys.executable, **settin
             _await_answer(f"{url}/healthz", supervisor)
             started = time.monotonic() - started
             out = Stack(url, Path(folder), supervisor, started, settings=settings, python=python)
-            out.started_cpu_s = sum(_cpu_s(pid) for pid in out.pids())
+            out.started_cpu_s = sum(process_cpu_s(pid) for pid in out.pids())
             out.token = _token(env, python)
             out.client = httpx.Client(headers={"Authorization": f"Bearer {out.token}"}, timeout=60)
             _await_node(out)

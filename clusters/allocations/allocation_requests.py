@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 S = AllocationState
 # Longer than the time limit of the call.
 CALL_WITHIN = timedelta(seconds=SUBMIT_TIMEOUT_S + 30)
+# After a submission that got no answer.
+RETRY_AFTER = timedelta(seconds=20)
 # A controller that crashed forgets what it accepted in its last seconds.
 FORGOTTEN_AFTER = timedelta(minutes=5)
 MAX_REASON = 200
@@ -88,10 +90,11 @@ def submit(allocation: Allocation, row: SlurmPartition, name: str, script: str) 
         if error.fault in (SlurmFault.REFUSED, SlurmFault.NO_ACCOUNT):
             advance(allocation, S.OVER, refused=True, sentence=str(error))
         else:
-            advance(allocation, S.WANTED, sentence=str(error), calling_until=timezone.now())
+            next_at = timezone.now() + RETRY_AFTER
+            advance(allocation, S.WANTED, sentence=str(error), calling_until=next_at)
             partitions.record_trouble(row, error, timezone.now())
         return
-    if not advance(allocation, S.QUEUED, job_id=job_id, sentence=f"Job {job_id} waits in Slurm's queue."):
+    if not advance(allocation, S.QUEUED, job_id=job_id, sentence=f"Job {job_id} is in Slurm's queue."):
         # It was canceled while it was submitted.
         cancel_of_account(row, allocation.account, [job_id])
 
@@ -172,6 +175,9 @@ def observe(now: datetime) -> list[EndedJob]:
             partitions.record_trouble(row, error, now)
             continue
         partitions.record_trouble(row, None, now)
+        # One statement for all of them; each row below is written only if Slurm says something else of it.
+        present = [item.pk for item in allocations if item.job_id in jobs]
+        Allocation.objects.filter(pk__in=present).update(seen_at=now)
         for allocation in allocations:
             end = _store(allocation, jobs.get(allocation.job_id or 0), now)
             if end is not None:
@@ -186,18 +192,14 @@ def _store(allocation: Allocation, job: JobStatus | None, now: datetime) -> Ende
             return None
         sentence = f"Slurm knows job {allocation.job_id} no more."
         return EndedJob(allocation) if advance(allocation, S.OVER, sentence=sentence) else None
-    seen = {"word": job.state.word, "reason": job.reason[:MAX_REASON], "seen_at": now}
+    answer: dict[str, object] = {"word": job.state.word, "reason": job.reason[:MAX_REASON]}
     if job.state.is_final:
-        is_new = advance(allocation, S.OVER, sentence=job.state.sentence, **seen)
+        is_new = advance(allocation, S.OVER, sentence=job.state.sentence, **answer)
         return EndedJob(allocation, job.state, job.canceled_by) if is_new else None
-    advance(
-        allocation,
-        STATES.get(job.state.phase, AllocationState(allocation.state)),
-        sentence=sentence_of(job),
-        nodes=list(job.nodes),
-        estimated_at=_time(job.start_at),
-        **seen,
-    )
+    state = STATES.get(job.state.phase, AllocationState(allocation.state))
+    answer |= {"sentence": sentence_of(job), "nodes": list(job.nodes), "estimated_at": _time(job.start_at)}
+    if state != allocation.state or any(getattr(allocation, name) != value for name, value in answer.items()):
+        advance(allocation, state, **answer)
     return None
 
 
@@ -207,7 +209,7 @@ def sentence_of(job: JobStatus) -> str:
         return f"Job {job.job_id} has its nodes; TrainHub starts there."
     why = explain_reason(job.reason) or job.state.sentence
     start = f" Slurm expects to start it at {_time(job.start_at):%Y-%m-%d %H:%M} UTC." if job.start_at else ""
-    return f"Job {job.job_id} waits in Slurm's queue: {why}{start}"
+    return f"Job {job.job_id} is in Slurm's queue. {why}{start}"
 
 
 def _time(seconds: int | None) -> datetime | None:

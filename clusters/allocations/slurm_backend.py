@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from django.utils import timezone
@@ -28,7 +28,7 @@ from clusters.backends.slurm.states import JobPhase, SlurmState
 from clusters.enrolment.join import ca_fingerprint
 from clusters.models import AllocatedNode, Allocation, Cluster
 from clusters.visibility import may_use
-from trainhub_launch.scheduler.capacity import FreeNode
+from trainhub_launch.scheduler.capacity import Demand, FreeNode, counted
 from trainhub_launch.scheduler.rejections import Refusal
 from workspaces.models import Workspace
 
@@ -53,6 +53,8 @@ class SlurmScheduler:
             return Refusal(sentence, FIELD, permanent=False)
         allocation = allocation_requests.request_allocation(request)
         if allocation.state == AllocationState.WANTED:
+            if row.trouble and _has_just_failed(cluster):
+                return Refusal(row.trouble, FIELD, permanent=False)
             archive = node_archive()
             program = NodeProgram(
                 row.python,
@@ -70,7 +72,7 @@ class SlurmScheduler:
         nodes = self._reporting_nodes(allocation, request)
         return nodes or Refusal(allocation.sentence, FIELD, permanent=False)
 
-    def describe(self, request: Request) -> str:
+    def job_text(self, request: Request) -> str:
         row = partitions.partition_of(request.cluster)
         # Each job has a code of its own, and the program is packed when the first one is submitted.
         program = NodeProgram(
@@ -81,6 +83,31 @@ class SlurmScheduler:
             "<SHA-256 of the node program>",
         )
         return job_script(partitions.settings_of(row), request, program)
+
+    def waits(self, cluster: Cluster) -> Mapping[AttemptKey, str]:
+        queued = Allocation.objects.filter(cluster=cluster, state=AllocationState.QUEUED)
+        rows = queued.values_list("holder", "attempt", "sentence")
+        return {(holder, attempt): sentence for holder, attempt, sentence in rows}
+
+    def describe(self, cluster: Cluster) -> str:
+        row = partitions.partition_of(cluster)
+        nodes = [node for node in snapshot_of(row).nodes if node.is_usable]
+        if not nodes:
+            return f"partition {row.partition} of a Slurm"
+        most = max(sum(node.gpus.values()) for node in nodes)
+        gpus = f"at most {counted(most, 'GPU')} on a node" if most else "no GPUs"
+        return f"partition {row.partition} of a Slurm · {counted(len(nodes), 'usable node')} · {gpus}"
+
+    def hints(self, cluster: Cluster, demand: Demand) -> Sequence[tuple[str, str]]:
+        row = partitions.partition_of(cluster)
+        start = f"Slurm decides when the run starts: it waits in the queue of the partition {row.partition}."
+        if demand.limit_s:
+            return [(FIELD, start)]
+        end = (
+            f"Slurm ends the run after {row.default_time_s // 60} minutes, the default of this cluster: "
+            "enter a time limit if it takes longer."
+        )
+        return [(FIELD, start), ("limits.timeout_s", end)]
 
     def cancel(self, keys: Sequence[AttemptKey]) -> None:
         allocation_requests.cancel_all(_of(keys))
@@ -130,6 +157,14 @@ def _of(keys: Sequence[AttemptKey]) -> list[Allocation]:
     rows = Allocation.objects.filter(holder__in={holder for holder, _ in keys}, over_at=None)
     wanted = set(keys)
     return [row for row in rows.select_related("cluster", "person") if (row.holder, row.attempt) in wanted]
+
+
+def _has_just_failed(cluster: Cluster) -> bool:
+    """Returns whether a submission has failed some seconds ago.
+
+    A call of a Slurm that is away takes as long, and meanwhile no run of any cluster is placed."""
+    failed = Allocation.objects.filter(cluster=cluster, state=AllocationState.WANTED)
+    return failed.filter(calling_until__gt=timezone.now()).exists()
 
 
 def _lost(end: EndedJob) -> LostAttempt:

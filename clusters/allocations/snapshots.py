@@ -1,6 +1,6 @@
 """What Slurm last said about a partition, read at most every few seconds by each process.
 
-However many people look at a page, Slurm is asked once per `FRESH_S`, or `AWAY_S` while it does not answer.
+However many people look at a page, Slurm is asked once per `FRESH_S`.
 One thread reads; others get what there is. A Slurm that is away keeps its last known state, with the sentence
 why."""
 
@@ -21,7 +21,8 @@ from clusters.backends.slurm.nodes import SlurmNode, read_nodes
 from clusters.models import SlurmPartition
 from workspaces import process_caches
 
-FRESH_S, AWAY_S = 8.0, 20.0
+# Two calls each time, beside those that follow the hub's own jobs (see `trainhub.worker.periodic_tasks`).
+FRESH_S = 25.0
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def snapshot_of(row: SlurmPartition) -> SlurmSnapshot:
     try:
         if time.monotonic() >= slot.expires_at:
             slot.snapshot = _read(row, slot.snapshot)
-            slot.expires_at = time.monotonic() + (AWAY_S if slot.snapshot.trouble else FRESH_S)
+            slot.expires_at = time.monotonic() + FRESH_S
     finally:
         slot.lock.release()
     return slot.snapshot

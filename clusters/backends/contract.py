@@ -3,7 +3,7 @@ it only where a kind has settings or a view of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -55,8 +55,19 @@ class OutsideScheduler(Protocol):
         """Asks for nodes, and returns them once the attempt has them all and they report. A refusal that is
         not permanent says what it waits for."""
 
-    def describe(self, request: Request) -> str:
+    def job_text(self, request: Request) -> str:
         """Returns what would be submitted, for people to read."""
+
+    def waits(self, cluster: Cluster) -> Mapping[AttemptKey, str]:
+        """Returns the attempts that wait in the queue of the cluster and have no nodes yet, with the sentence
+        why. `place` says the same of each, but a long queue is walked through often."""
+
+    def describe(self, cluster: Cluster) -> str:
+        """Returns in a phrase what there is, for whoever chooses a cluster."""
+
+    def hints(self, cluster: Cluster, demand: Demand) -> Sequence[tuple[str, str]]:
+        """Returns what holds for such a run there and not in other clusters: fields of the spec, each with a
+        sentence."""
 
     def cancel(self, keys: Sequence[AttemptKey]) -> None:
         """Gives up what the attempts have or wait for."""

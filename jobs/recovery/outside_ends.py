@@ -79,7 +79,7 @@ def _give_back(scheduler: OutsideScheduler, now: datetime) -> None:
     keys = scheduler.open_attempts()
     if not keys:
         return
-    runs = Run.objects.in_bulk([holder for holder, _ in keys])
+    runs = Run.objects.only("state", "attempt").in_bulk([holder for holder, _ in keys])
     ends: dict[AttemptKey, datetime] = defaultdict(lambda: now)
     for attempt in Attempt.objects.filter(run__in=runs, ended_at__lt=now).only(
         "run_id", "number", "ended_at"

@@ -4,10 +4,12 @@ that no run is stuck."""
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from clusters.fair_share import use
@@ -32,6 +34,7 @@ from trainhub_launch.states import Phase
 log = logging.getLogger(__name__)
 CANCEL_PATIENCE_S = 30
 DRAFT_LIFETIME = timedelta(days=30)
+LONG_FIELDS = ("attempt__plan", "node__vitals", "node__interpreters", "node__data_lists")
 CLAIMED = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING, RunState.CANCEL_REQUESTED)
 
 
@@ -42,11 +45,11 @@ def check_runs(now: datetime | None = None) -> None:
     use.fold(now)
     run_actions.launch_queued()
     span = listening_window(now)
-    for run in Run.objects.filter(kind=RunKind.JOB, state__in=(RunState.PROVISIONING, *CLAIMED)).order_by(
-        "pk"
-    ):
+    active = Run.objects.filter(kind=RunKind.JOB, state__in=(RunState.PROVISIONING, *CLAIMED)).order_by("pk")
+    parts = _parts_of(active)
+    for run in active:
         try:
-            _check_run(run, now, span)
+            _check_run(run, parts.get((run.pk, run.attempt), []), now, span)
         except DatabaseError:
             raise
         except Exception:
@@ -61,12 +64,20 @@ def check_runs(now: datetime | None = None) -> None:
     _delete_old_drafts(now)
 
 
-def _check_run(run: Run, now: datetime, span: ListeningWindow) -> None:
-    parts = list(
-        AttemptNode.objects.select_related("node", "attempt")
-        .filter(attempt__run=run, attempt__number=run.attempt)
-        .order_by("node_rank")
-    )
+def _parts_of(runs: QuerySet[Run]) -> dict[tuple[str, int], list[AttemptNode]]:
+    """Returns the parts of the runs' present attempts, by run and attempt.
+
+    One query, because this is done every few seconds; few need what is long."""
+    rows = AttemptNode.objects.select_related("node", "attempt").defer(*LONG_FIELDS)
+    parts = defaultdict(list)
+    for part in rows.filter(
+        attempt__run__in=[run.pk for run in runs], attempt__number=F("attempt__run__attempt")
+    ).order_by("node_rank"):
+        parts[part.attempt.run_id, part.attempt.number].append(part)
+    return parts
+
+
+def _check_run(run: Run, parts: list[AttemptNode], now: datetime, span: ListeningWindow) -> None:
     if run.state == RunState.CANCEL_REQUESTED:
         _end_overdue_cancel(run, parts, now, span)
         return

@@ -20,9 +20,12 @@ class OutsideQueue(ClusterQueue):
     def __init__(self, cluster: Cluster, quotas: QuotaBook, scheduler: OutsideScheduler) -> None:
         super().__init__(cluster, quotas)
         self._scheduler = scheduler
+        self._waits = scheduler.waits(cluster)
 
     def _choose(self, turn: QueuedRun) -> tuple[FreeNode, ...] | Refusal:
         run = turn.run
+        if sentence := self._waits.get((run.pk, run.attempt + 1)):
+            return Refusal(sentence, "resources.cluster", permanent=False)
         return self._scheduler.place(
             Request(
                 cluster=self._cluster,

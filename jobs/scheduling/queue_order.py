@@ -11,6 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from clusters.fair_share import shares, use
+from clusters.kinds import backend_of
 from clusters.models import Cluster, Lease
 from environments.catalog import PythonLookup
 from jobs.lineage.dataset_uses import data_capabilities
@@ -108,12 +109,12 @@ def waiting_for(cluster: Cluster) -> list[QueuedRun]:
 
 
 def standing_of(run: Run) -> QueueStanding | None:
-    """Returns where the run stands in the queue of its cluster, None if it does not wait there."""
+    """Returns where the run stands in the hub's queue of its cluster, None if it does not wait there."""
     if run.state != RunState.QUEUED or run.kind != RunKind.JOB:
         return None
     name = run.spec["resources"]["cluster"]
     cluster = Cluster.objects.filter(name=name, deleted_at=None).first()
-    if cluster is None:
+    if cluster is None or backend_of(cluster).scheduler is not None:
         return None
     waiting = waiting_for(cluster)
     place = next((place for place, item in enumerate(waiting, 1) if item.run.pk == run.pk), None)

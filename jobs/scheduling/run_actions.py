@@ -7,6 +7,8 @@ import threading
 from django.db import transaction
 from django.utils import timezone
 
+from clusters.kinds import backend_of
+from clusters.models import Cluster
 from jobs import lifecycle
 from jobs.errors import Conflict
 from jobs.models import AttemptNode, Run
@@ -15,7 +17,7 @@ from jobs.scheduling import cluster_scaling, queue_placement
 from jobs.scheduling.run_preview import Preview, preview
 from jobs.scheduling.submission import SubmitRefused, clone_spec, resumed_spec, submit, submit_with_findings
 from jobs.states import Reason, RunKind, RunState
-from jobs.task_messages import wake_soon
+from jobs.task_messages import cancel_outside_soon, wake_soon
 from workspaces import audit
 from workspaces.models import User
 
@@ -109,7 +111,16 @@ def cancel(run: Run, who: User) -> bool:
         for part in parts:
             if part.claimed_at is None:
                 lifecycle.settle(part, run.pk, current.attempt, timezone.now())
-        if not early:
+        if early:
+            if _is_queued_outside(current):
+                cancel_outside_soon(run.pk)
+        else:
             for part in parts:
                 wake_soon(part.node, run.pk, current.attempt)
     return True
+
+
+def _is_queued_outside(run: Run) -> bool:
+    name = run.spec.get("resources", {}).get("cluster", "")
+    cluster = Cluster.objects.filter(name=name).first()
+    return cluster is not None and backend_of(cluster).scheduler is not None

@@ -89,11 +89,14 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     findings += glibc_findings(draft.demand, nodes)
     findings += package_findings(spec, principal, draft.chosen_nodes)
     findings += _scaling_up(draft, principal, {cluster.name: nodes} if cluster else {})
+    outside = _outside_hints(cluster, draft)
+    findings += outside
     findings += [
         item
         for item in validate(draft, paths=paths, environments=environment_names(principal.workspace))
-        # That a cluster which is not there has no ready nodes need not be said too.
-        if cluster is not None or item.field != "resources.cluster"
+        # A cluster that is not there has no ready nodes, and one with a queue of its own needs none.
+        if item.field != "resources.cluster"
+        or (cluster is not None and (not outside or item.level != "hint"))
     ]
     script = _job_script(draft, cluster, principal) if cluster is not None and draft.plan else ""
     return Preview(plan=draft.plan, findings=sort_findings(findings), job_script=script)
@@ -103,7 +106,7 @@ def _job_script(draft: DraftPlan, cluster: Cluster, principal: Principal) -> str
     scheduler = backend_of(cluster).scheduler
     if scheduler is None:
         return ""
-    return scheduler.describe(
+    return scheduler.job_text(
         Request(
             cluster=cluster,
             holder="",
@@ -192,6 +195,14 @@ def _cluster(spec: RunSpec, cluster: Cluster | None, principal: Principal) -> It
             f"{MAX_PREEMPTIONS} times without using up a retry: save checkpoints in TRAINHUB_CHECKPOINT_DIR, "
             "where the newest one is when it restarts",
         )
+
+
+def _outside_hints(cluster: Cluster | None, draft: DraftPlan) -> list[Finding]:
+    """Returns what a cluster says whose queue is outside of the hub, nothing for others."""
+    scheduler = None if cluster is None else backend_of(cluster).scheduler
+    if cluster is None or scheduler is None:
+        return []
+    return [Finding("hint", field, sentence) for field, sentence in scheduler.hints(cluster, draft.demand)]
 
 
 def _no_cluster(name: str, principal: Principal) -> str:

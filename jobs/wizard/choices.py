@@ -1,13 +1,11 @@
-"""The options that the wizard offers at present: clusters, environments, experiments, examples and files."""
+"""The options that the wizard offers at present: environments, experiments, examples and files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from clusters.gpus.gpu_models import ModelCount, count_models
 from clusters.models import Cluster, Node
-from clusters.offers import nodes_of
 from clusters.visibility import clusters_of
 from environments import curated
 from environments.catalog import SYSTEM
@@ -23,7 +21,6 @@ from jobs.sources.own_environments import OwnRow, own_environments, packages_of
 from jobs.states import RunKind
 from trainhub_launch.errors import SpecError
 from trainhub_launch.frameworks import FRAMEWORKS
-from trainhub_launch.scheduler.capacity import FreeNode, words
 from trainhub_launch.spec import ExampleSource, GitSource, Source
 from workspaces.access import Principal
 from workspaces.models import Workspace
@@ -32,55 +29,6 @@ from workspaces.models import Workspace
 MAX_FILES = 500
 # Packages of an environment that its choice names.
 MAX_PACKAGES = 12
-
-
-@dataclass(frozen=True)
-class ClusterChoice:
-    """A cluster with its nodes. `stock`: GPU models and their counts. Free and total resources count only
-    nodes that take runs at present."""
-
-    name: str
-    nodes: tuple[FreeNode, ...]
-    stock: tuple[ModelCount, ...] = ()
-
-    @property
-    def ready(self) -> tuple[FreeNode, ...]:
-        return tuple(node for node in self.nodes if node.takes_runs)
-
-    @property
-    def away(self) -> str:
-        """Returns the names of the nodes that do not report."""
-        return words([node.name for node in self.nodes if node.silent_s is not None])
-
-    @property
-    def to_come(self) -> int:
-        """Returns how many more nodes the cluster's provider can create for waiting runs."""
-        return sum(node.is_coming for node in self.nodes)
-
-    @property
-    def gpus_free(self) -> int:
-        return sum(len(node.gpus) for node in self.ready)
-
-    @property
-    def gpus_total(self) -> int:
-        return sum(node.gpus_total for node in self.ready)
-
-    @property
-    def gpus_unhealthy(self) -> int:
-        return sum(node.gpus_unhealthy for node in self.ready)
-
-    @property
-    def slots_free(self) -> int:
-        return sum(node.slots for node in self.ready)
-
-    @property
-    def slots_total(self) -> int:
-        return sum(node.slots_total for node in self.ready)
-
-    @property
-    def most_gpus(self) -> int:
-        # The largest node limits the GPUs per node, and machines that do not exist yet count, too.
-        return max((node.gpus_total for node in self.nodes if node.takes_runs or node.is_coming), default=0)
 
 
 @dataclass(frozen=True)
@@ -136,20 +84,6 @@ class SourceFacts:
         return tuple(
             sorted(self.files, key=lambda path: (not path.endswith(".py"), path.count("/"), path))[:MAX_FILES]
         )
-
-
-def cluster_choices(workspace: Workspace) -> tuple[ClusterChoice, ...]:
-    return tuple(
-        ClusterChoice(
-            cluster.name, nodes_of(cluster, workspace), count_models(cluster.nodes.filter(revoked_at=None))
-        )
-        for cluster in clusters_of(workspace)
-    )
-
-
-def is_former_cluster(name: str, offered: Iterable[ClusterChoice]) -> bool:
-    """Returns whether a cluster that is not offered existed once, so that a draft may still name it."""
-    return name not in {choice.name for choice in offered} and Cluster.objects.filter(name=name).exists()
 
 
 def environment_choices(workspace: Workspace) -> tuple[EnvironmentChoice, ...]:

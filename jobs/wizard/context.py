@@ -13,7 +13,7 @@ from jobs.models import Draft
 from jobs.scheduling.default_cluster import default_cluster
 from jobs.sources.first_use import first_use_of
 from jobs.stored_outputs.folders import list_output_stores
-from jobs.wizard import choices, picture, steps
+from jobs.wizard import choices, cluster_choices, picture, steps
 from jobs.wizard.defaults import processes_per_node
 from jobs.wizard.distribution_form import DistributionForm
 from jobs.wizard.environment_form import EnvironmentForm
@@ -189,13 +189,13 @@ def _cards(form: DistributionForm, entries: dict[str, Entry]) -> list[Card]:
 
 
 def _resources(form: ResourcesForm, distribution: StepForm[object], who: Principal) -> Context:
-    clusters = choices.cluster_choices(who.workspace)
+    clusters = cluster_choices.cluster_choices(who.workspace)
     chosen = (form.typed.get("cluster") or [""])[0] or default_cluster(who)
     processes = processes_per_node(distribution)
     return {
         "clusters": [(cluster, min(cluster.most_gpus, processes)) for cluster in clusters],
         "chosen_cluster": chosen,
-        "is_former_cluster": choices.is_former_cluster(chosen, clusters),
+        "is_former_cluster": cluster_choices.is_former_cluster(chosen, clusters),
         "output_stores": list_output_stores(who.workspace),
     }
 

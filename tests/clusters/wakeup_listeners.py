@@ -17,7 +17,7 @@ from tests.hub import PROJECT, eventually
 READY = "0" * 32
 LISTENER = """
 import json, sys
-from trainhub_node.link.wakeups import CeleryWorker
+from trainhub_node.broker.celery_worker import CeleryWorker
 from trainhub_node.broker.broker_link import from_config
 link = from_config(json.loads(sys.argv[1]))
 worker = CeleryWorker(link, lambda run, attempt: print("woken", run, attempt, flush=True), lambda: None)

@@ -53,6 +53,7 @@ class SlurmCluster:
         nodes: int = 3,
         *,
         has_accounting: bool = True,
+        cpus: int = configuration.CPUS_PER_NODE,
         limits_memory: bool = MEMORY_GROUPS.is_dir(),
         **options: str,
     ) -> None:
@@ -81,8 +82,9 @@ class SlurmCluster:
             (self.controller.name, self.controller.address),
             {name: (machine.name, machine.address) for name, machine in self.nodes.items()},
             has_accounting,
-            limits_memory,
-            options,
+            cpus=cpus,
+            limits_memory=limits_memory,
+            options=options,
         )
         self._readable: list[Path] = []
 

@@ -57,6 +57,7 @@ class Layout:
     controller: tuple[str, str]
     nodes: Mapping[str, tuple[str, str]]
     has_accounting: bool
+    cpus: int = CPUS_PER_NODE
     limits_memory: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
 
@@ -109,7 +110,7 @@ def _places(layout: Layout) -> dict[str, str]:
 
 def _node_lines(layout: Layout) -> list[str]:
     return [
-        f"NodeName={name} NodeHostname={host} NodeAddr={address} CPUs={CPUS_PER_NODE} "
+        f"NodeName={name} NodeHostname={host} NodeAddr={address} CPUs={layout.cpus} "
         f"RealMemory={MEMORY_MB} Gres=gpu:{GPUS_PER_NODE} State=UNKNOWN"
         for name, (host, address) in layout.nodes.items()
     ]

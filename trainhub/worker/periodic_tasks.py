@@ -10,7 +10,8 @@ from workspaces.task_names import TaskName
 PERIODIC_TASKS: dict[str, tuple[TaskName, float]] = {
     "watch": (TaskName.WATCH, 2.0),
     "reap": (TaskName.REAP, 5.0),
-    "tend-backends": (TaskName.TEND_BACKENDS, 5.0),
+    # Half of the calls of a Slurm that it may get, one in 5 s; the others are for its page.
+    "tend-backends": (TaskName.TEND_BACKENDS, 10.0),
     "end-abandoned-runs": (TaskName.END_ABANDONED_RUNS, 60.0),
     "tend-machines": (TaskName.TEND_MACHINES, 2.0),
     "tend-relays": (TaskName.TEND_RELAYS, 5.0),

@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 from kombu.connection import Connection
 
 from trainhub_launch.addresses import is_loopback
+from trainhub_node.broker.broker_address import InvalidBrokerLink
 from trainhub_node.broker.transport import PinnedTransport
 
 QUEUE = re.compile(r"node\.[A-Za-z0-9_.-]{1,100}")
@@ -34,10 +35,6 @@ REDIS_OPTIONS = {
     # when the queue is empty; but an agent that ends waits for the answer to its last one.
     "polling_interval": 1,
 }
-
-
-class InvalidBrokerLink(Exception):
-    """The hub's answer names no broker that this node may connect to; the message says what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -104,15 +101,6 @@ def is_encrypted(link: BrokerLink) -> bool:
     network."""
     parts = urlsplit(link.url)
     return bool(link.tls) or parts.scheme == SOCKET or is_loopback(parts.hostname or "localhost")
-
-
-def local_port(url: str) -> int | None:
-    """Returns the port of a broker on this machine that others cannot reach, else None."""
-    parts = urlsplit(url)
-    try:
-        return parts.port if is_loopback(parts.hostname or "") else None
-    except ValueError:
-        return None  # what is no port is refused where the link is read
 
 
 def _redis_over_tls(parts: SplitResult, queue: str, authority: str) -> BrokerLink:

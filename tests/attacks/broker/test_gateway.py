@@ -30,7 +30,7 @@ OF_TESTS = "of-tests-only"
 LISTENER = """
 import json, sys
 from pathlib import Path
-from trainhub_node.link.wakeups import CeleryWorker
+from trainhub_node.broker.celery_worker import CeleryWorker
 from trainhub_node.broker.broker_link import from_config
 link = from_config(json.loads(sys.argv[1]), Path(sys.argv[2]))
 CeleryWorker(link, lambda run, attempt: print("woken", run, attempt, flush=True), lambda: None).run()

@@ -24,6 +24,6 @@ def make_allocation(cluster: Cluster, holder: str, person: User | None = None, *
         "job_id": 41,
         "word": "PENDING",
         "reason": "Priority",
-        "sentence": "Job 41 waits in Slurm's queue: Waits behind jobs of higher priority in this partition.",
+        "sentence": "Job 41 is in Slurm's queue. Waits behind jobs of higher priority in this partition.",
     }
     return Allocation.objects.create(cluster=cluster, holder=holder, **{**values, **fields})

@@ -78,8 +78,8 @@ class TestOldAttempts:
         hub.wait_done(open_still)
 
         now = time.time()
-        assert agent._attempts.discard_old(now=now, retention_s=3600) == []
-        assert agent._attempts.discard_old(now=now + 7200, retention_s=3600) == [f"{settled[0]}-1"]
+        assert agent.attempts.discard_old(now=now, retention_s=3600) == []
+        assert agent.attempts.discard_old(now=now + 7200, retention_s=3600) == [f"{settled[0]}-1"]
         assert [path.name for path in agent.settings.attempts.iterdir()] == [f"{open_still[0]}-1"]
 
 

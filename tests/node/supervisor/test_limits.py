@@ -134,7 +134,7 @@ def test_their_place_outlives_the_agent_while_an_attempt_still_prepares(
     following = start_agent(agent.settings)
     hub.stops[key] = StopOrder(*key, grace_s=2, why="canceled")
     hub.wait_done(key)
-    hub.wait(lambda: key in hub.settled and not following._attempts.all())
+    hub.wait(lambda: key in hub.settled and not following.attempts.all())
     following.close()
     assert not any(parent.exists() for parent in parents)
 

@@ -60,7 +60,6 @@ class PeerServing:
     def _serve(self) -> None:
         """Returns when the process has ended, or the address of this node is another one."""
         address = self._address_of()
-        self._cache.make()
         with _listen(address, self._port or 0) as listener:
             port = listener.getsockname()[1]
             process = self._start(listener, self._hub.register_peer_server(address, port))

@@ -224,6 +224,24 @@ class TestInterruptions:
         eventually(lambda: not slurm_hub.trouble(), PATIENCE_S, "the trouble is over")
         slurm_hub.slurm.wait_until_idle()
 
+    def test_many_runs_for_a_controller_that_is_away_hold_up_no_other_cluster(
+        self, slurm_hub: SlurmHub
+    ) -> None:
+        slurm_hub.completes(slurm_hub.script(ALONE))
+        slurm_hub.slurm.wait_for_saved_state()
+        slurm_hub.slurm.kill_controller()
+        try:
+            waiting = [slurm_hub.script(ALONE) for _ in range(8)]
+            slurm_hub.waits(waiting[0], "does not answer")
+            # Each call of sbatch takes nine seconds now.
+            own = slurm_hub.runs.script(ALONE, resources={"cluster": "local"})
+            assert slurm_hub.runs.ended(own, seconds=40)["state"] == "Completed"
+        finally:
+            slurm_hub.slurm.start_controller()
+        for run in waiting:
+            slurm_hub.completes(run)
+        slurm_hub.slurm.wait_until_idle()
+
     def test_a_worker_that_is_killed_loses_nothing(self, slurm_hub: SlurmHub) -> None:
         run = slurm_hub.script(ALONE)
         slurm_hub.hub.kill("worker", wait=False)

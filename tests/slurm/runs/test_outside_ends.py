@@ -9,7 +9,7 @@ import pytest
 from tests.hub import eventually
 from tests.slurm.hub import PATIENCE_S, SlurmHub
 from tests.slurm.people import Person
-from tests.slurm.test_runs import ALONE, FIRST_LOG, MOST, SAVE, WAIT
+from tests.slurm.runs.test_runs import ALONE, FIRST_LOG, MOST, SAVE, WAIT
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm, pytest.mark.long]
 SAVE_SLOWLY = SAVE.replace('print("saved', 'time.sleep(1); print("saved')

@@ -15,8 +15,8 @@ from tests.hub import eventually
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hub import CLUSTER, PATIENCE_S
 from tests.slurm.login import LoginHost
-from tests.slurm.plain_hub import PlainHub
-from tests.slurm.test_runs import MEET
+from tests.slurm.login_node.plain_hub import PlainHub
+from tests.slurm.runs.test_runs import MEET
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm, pytest.mark.long]
 PORT = 8443

@@ -12,8 +12,8 @@ from tests.environments.source_builds.ssh_server import make_key
 from tests.hub import eventually
 from tests.slurm.hub import CLUSTER, PATIENCE_S
 from tests.slurm.login import LoginHost
-from tests.slurm.plain_hub import HUB_ACCOUNT, PlainHub
-from tests.slurm.test_runs import ALONE, MEET, WAIT
+from tests.slurm.login_node.plain_hub import HUB_ACCOUNT, PlainHub
+from tests.slurm.runs.test_runs import ALONE, MEET, WAIT
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm]
 ACCOUNTS = f"/api/v1/clusters/{CLUSTER}/unix-accounts/"

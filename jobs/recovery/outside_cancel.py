@@ -1,0 +1,17 @@
+"""Takes a canceled run out of the queue of a cluster that has one of its own, at once: the periodic look does
+so within seconds."""
+
+from __future__ import annotations
+
+from clusters.kinds import BACKENDS
+from jobs.models import Run
+from jobs.states import FINAL
+
+
+def cancel_outside(run_id: str) -> None:
+    """Gives up what the run has or waits for there. Does nothing if it has not ended."""
+    if not Run.objects.filter(pk=run_id, state__in=FINAL).exists():
+        return
+    for backend in BACKENDS.values():
+        if backend.scheduler is not None:
+            backend.scheduler.cancel([key for key in backend.scheduler.open_attempts() if key[0] == run_id])
