@@ -79,7 +79,7 @@ def watch() -> None:
 def cancel_outside(run_id: str) -> None:
     """Sent when a run is canceled before a node works on it. `tend_backends` does the same if this message is
     lost."""
-    outside_cancel.cancel_outside(run_id)
+    outside_cancel.leave_queue(run_id)
 
 
 @shared_task(ignore_result=True)

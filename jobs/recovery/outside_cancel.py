@@ -8,7 +8,7 @@ from jobs.models import Run
 from jobs.states import FINAL
 
 
-def cancel_outside(run_id: str) -> None:
+def leave_queue(run_id: str) -> None:
     """Gives up what the run has or waits for there. Does nothing if it has not ended."""
     if not Run.objects.filter(pk=run_id, state__in=FINAL).exists():
         return

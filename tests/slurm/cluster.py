@@ -220,10 +220,9 @@ class SlurmCluster:
             machine.run("sh", "-ec", OPEN_FOLDER, "sh", str(cover), *map(str, folders))
 
     def _add_people(self, machine: Machine) -> None:
-        """`ip netns exec` puts the files of /etc/netns over those of /etc, on this machine alone."""
+        """`ip netns exec` puts files of /etc/netns over those of /etc, here alone; homes are not shared."""
         for name, lines in ADDED.items():
             path = ETC / self._bridge.namespace(machine.name) / name
-            # Each machine has homes of its own: no folder is shared.
             own = lines.replace(":/home/", f":{self.folder}/home/{machine.name}/")
             path.write_text(Path("/etc", name).read_text() + own)
         for account, (number, home) in PEOPLE.items():

@@ -100,7 +100,7 @@ def own_account() -> str:
     return pwd.getpwuid(os.geteuid()).pw_name
 
 
-def check(names: List[str], group: str) -> None:
+def check_members(names: List[str], group: str) -> None:
     """Writes the version, and a line for each account: its name, and why it can have no jobs."""
     sys.stdout.write(f"{NAME} {VERSION}\n")
     for name in names:
@@ -175,7 +175,7 @@ def main() -> None:
         refuse("only TrainHub's calls of Slurm are accepted", CALL_REFUSED)
     name, argv = words[1], words[2:]
     if argv[0] == "check":
-        check(argv[1:], group)
+        check_members(argv[1:], group)
         return
     if argv[0] == "relay" and len(argv) == 3 and name == own_account():
         become(pwd.getpwnam(name))

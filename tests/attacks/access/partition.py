@@ -8,10 +8,12 @@ from clusters.models import UnixAccount
 from tests.clusters.slurm_partitions.builders import make_partition
 from workspaces.access import Principal
 
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBhZzIRTkR5+k5Hl8UEe4A9UBbDdXBqf1PrW3SlR7F0X"
+
 
 def partition_of(who: Principal) -> dict[str, dict[str, Any]]:
     """Parameters of the routes that only such a cluster has."""
-    cluster = make_partition()
+    cluster = make_partition(command_host="hub@login.invalid", host_key=KEY, public_key=KEY)
     UnixAccount.objects.create(cluster=cluster, person=who.user, name="ada")
     paths = [f"{root}clusters/<slug:name>/" for root in ("/", "/api/v1/")]
     values = {"name": cluster.name}
