@@ -44,7 +44,7 @@ LIMITS = {
     "SlurmdTimeout": "60",
     "KillWait": "2",
     "MinJobAge": "3600",
-    "DefMemPerCPU": "100",
+    "DefMemPerCPU": "300",
     "Licenses": "matlab:1",
 }
 

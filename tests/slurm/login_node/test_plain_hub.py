@@ -108,10 +108,12 @@ def test_another_key_of_the_host_is_not_trusted(plain_hub: PlainHub, tmp_path: P
     make_key(tmp_path / "other")
     plain_hub.login.show_host_key(tmp_path / "other")
     try:
-        eventually(lambda: "shows another host key" in plain_hub.trouble(), PATIENCE_S, "it is said")
+        run = plain_hub.script(ALONE)
+        plain_hub.waits(run, "shows another host key")
         assert "shows another host key" in plain_hub.test()["connection"]["sentence"]
     finally:
         plain_hub.login.show_host_key(plain_hub.login.host_key)
+    plain_hub.completes(run)
     eventually(lambda: not plain_hub.trouble(), PATIENCE_S, "the trouble is over")
 
 
