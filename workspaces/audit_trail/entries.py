@@ -57,6 +57,8 @@ WORDS = {
     "environment.delete": "deleted the environment",
     "environment.outdated": "marked as outdated the version",
     "environment.version": "made the version",
+    "hub.backed-up": "backed up the hub:",
+    "hub.restored": "restored the hub from the backup",
     "invitation.accepted": "accepted the invitation of",
     "invitation.declined": "declined the invitation of",
     "invitation.link_created": "made, as an invitation,",
