@@ -1,0 +1,67 @@
+"""A hub with one of everything that a backup must bring back, and what is to be the same afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests import runs
+from tests.hub import Hub
+
+MAKES_A_MODEL = """
+import os
+os.makedirs("outputs", exist_ok=True)
+open("outputs/model.bin", "wb").write(bytes(range(256)) * 4000)
+print("made it")
+"""
+WRITES = """
+import time
+for number in range(100_000):
+    print(f"line {number} " + "x" * 200, flush=True)
+    time.sleep(0.01)
+"""
+ENDS = "import time; time.sleep({seconds}); print('ended')"
+SECRET = "correct horse battery staple"
+LOG = "70_driver_log.txt"
+
+
+@dataclass(frozen=True)
+class HubContent:
+    """What a hub holds: the finished run with its log, its model's files as a zip, and the secret's name."""
+
+    run: str
+    log: bytes
+    zip_sha256: str
+
+    def check(self, hub: Hub) -> None:
+        """Fails unless that hub has the same."""
+        assert runs.told(hub, self.run)["state"] == "Completed"
+        assert runs.log(hub, self.run) == self.log
+        assert hashlib.sha256(model_zip(hub)).hexdigest() == self.zip_sha256
+
+
+def fill(hub: Hub) -> HubContent:
+    run = runs.submit(hub, MAKES_A_MODEL)
+    runs.wait_for(hub, run, "Completed")
+    with hub.client() as client:
+        client.put("/api/v1/secrets/PHRASE/", json={"value": SECRET}).raise_for_status()
+        body = {"run": run, "path": "model.bin"}
+        client.post("/api/v1/models/net/", json={})
+        client.post("/api/v1/models/net/versions/", json=body).raise_for_status()
+    return HubContent(run, runs.log(hub, run), hashlib.sha256(model_zip(hub)).hexdigest())
+
+
+def model_zip(hub: Hub) -> bytes:
+    with hub.client() as client:
+        return client.get("/api/v1/models/net/versions/1/zip").raise_for_status().content
+
+
+def backup_of(folder: Path) -> Path:
+    """The newest backup in a folder."""
+    return max(path.parent for path in folder.glob("*/manifest.json"))
+
+
+def manifest(backup: Path) -> dict[str, object]:
+    return dict(json.loads((backup / "manifest.json").read_text()))
