@@ -12,33 +12,20 @@ import pytest
 
 from tests import runs
 from tests.backup import drill
+from tests.backup.hubs import hub_at, other_hub
 from tests.hub import PROJECT, Hub, eventually
 from tests.platform.postgres import postgresql  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.slow
 
 
-def hub_at(folder: Path, **settings: str) -> Hub:
-    """A hub that has its keys for itself, as on a machine of its own."""
-    return Hub(folder / "data", SECRETS_KEYRING=str(folder / "data.keyring" / "keys"), **settings)
-
-
 @pytest.fixture
 def backed_up_hub(tmp_path: Path) -> Iterator[Hub]:
     hub = hub_at(tmp_path / "here")
-    hub.data_dir.parent.mkdir()
     try:
         yield hub.start()
     finally:
         hub.stop()
-
-
-def other_hub(folder: Path, **settings: str) -> Hub:
-    """A hub on another, empty data folder."""
-    hub = hub_at(folder / "elsewhere", **settings)
-    hub.data_dir.parent.mkdir()
-    hub.is_new = True  # its database is the restored one
-    return hub
 
 
 def check_drill(hub: Hub, restored: Hub, folder: Path) -> None:

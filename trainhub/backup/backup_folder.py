@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -103,9 +104,9 @@ def begin_backup(folder: Path) -> Path:
     """Removes what interrupted backups have left, and makes the folder of a new one. Needs the lock."""
     for path in unfinished(folder):
         shutil.rmtree(path)
-    name = datetime.now(UTC).strftime(_TIME)
-    if (folder / name).exists():
-        raise BackupError(f"There is a backup of this second in {folder} already. Try again.")
+    # A small hub is backed up in less than a second.
+    while (folder / (name := datetime.now(UTC).strftime(_TIME))).exists():
+        time.sleep(0.1)
     started = folder / (name + UNFINISHED)
     started.mkdir(mode=0o700)
     return started

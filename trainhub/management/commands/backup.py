@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ class Command(HubCommand):
         )
 
     def handle(self, *args: object, **options: Any) -> None:
+        # Whatever is written is for the hub's account alone.
+        os.umask(0o077)
         try:
             if options["verify"]:
                 self._verify(options["folder"])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ class Command(HubCommand):
         )
 
     def handle(self, *args: object, **options: Any) -> None:
+        # Whatever is written is for the hub's account alone.
+        os.umask(0o077)
         try:
             self._report(restore_backup(options["folder"], options["keys"], self.stdout.write))
         except BackupError as error:
