@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests import runs
 from tests.hub import Hub
@@ -63,5 +64,5 @@ def backup_of(folder: Path) -> Path:
     return max(path.parent for path in folder.glob("*/manifest.json"))
 
 
-def manifest(backup: Path) -> dict[str, object]:
+def manifest(backup: Path) -> dict[str, Any]:
     return dict(json.loads((backup / "manifest.json").read_text()))

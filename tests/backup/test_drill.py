@@ -44,8 +44,8 @@ def check_drill(hub: Hub, restored: Hub, folder: Path) -> None:
     assert "is whole" in verified.stdout
     backup = drill.backup_of(folder / "backups")
     assert drill.manifest(backup)["missing_count"] == 0
-    unknown = [name for name, why in dict(drill.manifest(backup)["left_out"]).items() if "unknown" in why]  # type: ignore[call-overload]
-    assert unknown == []
+    left_out = drill.manifest(backup)["left_out"]
+    assert [name for name, why in left_out.items() if "unknown" in why] == []
     hub.stop()
 
     said = restored.manage("restore", str(folder / "backups"), "--keys", str(folder / "keys")).stdout

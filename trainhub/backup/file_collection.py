@@ -76,13 +76,14 @@ class FileCollection:
                 return True
         part = target.with_name(f"{target.name}.part")
         part.unlink(missing_ok=True)
-        copied = copy_file(entry.path, part, blobs.SEALED)
-        if copied.sha256 != entry.name:
-            part.unlink()
-            return False
-        part.rename(target)
-        self.new_bytes += size
-        return True
+        try:
+            is_intact = copy_file(entry.path, part, blobs.SEALED).sha256 == entry.name
+            if is_intact:
+                part.rename(target)
+                self.new_bytes += size
+        finally:
+            part.unlink(missing_ok=True)
+        return is_intact
 
     def _add(self, path: str, source: str, earlier: IndexedFile | None) -> None:
         name = f"{FILES}/{path}"

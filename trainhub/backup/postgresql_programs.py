@@ -34,7 +34,7 @@ def server_version() -> str:
 def dump_database(target: Path) -> CopiedFile:
     """Writes the database with pg_dump in its custom format: one moment of it, while others go on writing.
     Raises BackupError."""
-    command = [_program("pg_dump"), _CUSTOM_FORMAT, "--no-owner", "--no-acl", "--no-password"]
+    command = [find_program("pg_dump"), _CUSTOM_FORMAT, "--no-owner", "--no-acl", "--no-password"]
     digest, size = hashlib.sha256(), 0
     with (
         tempfile.TemporaryFile() as errors,
@@ -66,7 +66,7 @@ def restore_database(source: Path) -> None:
     """Writes a dump into the empty database, all of it or nothing. Raises BackupError."""
     options = ["--no-owner", "--no-acl", "--no-password", "--single-transaction", "--exit-on-error"]
     done = subprocess.run(
-        [_program("pg_restore"), *options, f"--dbname={_address()}", str(source)],
+        [find_program("pg_restore"), *options, f"--dbname={_address()}", str(source)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -77,10 +77,10 @@ def restore_database(source: Path) -> None:
         raise BackupError(f"pg_restore could not write the database: {done.stderr.strip()}.")
 
 
-def _program(name: str) -> str:
+def find_program(name: str) -> str:
     """Returns the newest program of that name. Raises BackupError if there is none, or if it is older than
     the server."""
-    candidates = [shutil.which(name), *map(str, _VERSIONED.glob(f"*/bin/{name}"))]
+    candidates = [*map(str, _VERSIONED.glob(f"*/bin/{name}")), shutil.which(name)]
     versions = {path: _program_version(path) for path in candidates if path}
     server = int(server_version().partition(".")[0])
     remedy = (

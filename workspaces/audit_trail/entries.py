@@ -151,6 +151,7 @@ KINDS = {
     "environment": "Environments",
     "experiment": "Experiments",
     "factor": "Second factors",
+    "hub": "The hub",
     "invitation": "Invitations",
     "mail": "Mail addresses",
     "member": "Members",
