@@ -50,7 +50,7 @@ test-slurm: .venv/ready-dev
 # All unit tests on PostgreSQL, a quarter of an hour. `make test` runs those there in which the database matters most.
 test-postgresql: .venv/ready-dev
 	@.ci/system-packages
-	@TRAINHUB_TEST_POSTGRESQL=all exec $(PY) -m pytest -q -n 2 --dist load tests/platform/test_postgresql.py $(PYTEST)
+	@TRAINHUB_TEST_POSTGRESQL=all exec $(PY) -m pytest -q -n 2 --dist load tests/platform/test_postgresql.py tests/backup/test_on_postgresql.py $(PYTEST)
 
 # Every curated environment: GBs to download, and Horovod to compile. `make test` leaves most of them out.
 test-curated: .venv/ready-dev

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import runs
-from tests.hub import Hub
+from tests.hub import Hub, eventually
 
 MAKES_A_MODEL = """
 import os
@@ -66,3 +66,40 @@ def backup_of(folder: Path) -> Path:
 
 def manifest(backup: Path) -> dict[str, Any]:
     return dict(json.loads((backup / "manifest.json").read_text()))
+
+
+def check_drill(hub: Hub, restored: Hub, folder: Path) -> None:
+    """Backs up `hub` while one run writes and another ends, and restores it as `restored`."""
+    before = fill(hub)
+    writer, ending = runs.submit(hub, WRITES), runs.submit(hub, ENDS.format(seconds=2))
+    eventually(lambda: len(runs.log(hub, writer)) > 10_000, 60, "the run writes")
+    hub.manage("backup", str(folder / "backups"), "--with-keys", str(folder / "keys"))
+    during = len(runs.log(hub, writer))
+    runs.wait_for(hub, ending, "Completed")
+    with hub.client() as client:
+        client.post(f"/api/v1/runs/{writer}/cancel/").raise_for_status()
+    runs.wait_for(hub, writer)
+    whole = runs.log(hub, writer)
+    verified = hub.manage("backup", "--verify", str(folder / "backups"))
+    assert "is whole" in verified.stdout
+    backup = backup_of(folder / "backups")
+    assert manifest(backup)["missing_count"] == 0
+    left_out = manifest(backup)["left_out"]
+    assert [name for name, why in left_out.items() if "unknown" in why] == []
+    hub.stop()
+
+    said = restored.manage("restore", str(folder / "backups"), "--keys", str(folder / "keys")).stdout
+    assert "is missing" not in said
+    assert restored.settings["SECRETS_KEYRING"] != hub.settings["SECRETS_KEYRING"]
+    kept = (restored.data_dir / "runs" / writer / "1" / "logs" / LOG).read_bytes()
+    assert whole.startswith(kept)
+    assert len(kept) <= during
+    restored.token = hub.token
+    restored.start()
+    before.check(restored)
+    assert restored.manage("secrets", "check").returncode == 0
+    assert restored.manage("audit", "verify").returncode == 0
+    (folder / "net.zip").write_bytes(model_zip(restored))
+    assert "verified" in restored.manage("model", "verify", str(folder / "net.zip")).stdout.lower()
+    again = runs.submit(restored, "print('after the restoration')")
+    runs.wait_for(restored, again, "Completed")

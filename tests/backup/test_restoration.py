@@ -71,15 +71,23 @@ def test_damaged_files_are_named_before_anything_is_written(hub: Hub, backups: P
         assert f"{second}: has 5 bytes instead of 6000" in said
         assert "3 of 8 files" in said
     assert is_untouched(restored)
+    for damaged in (log, second):
+        damaged.unlink()
+    hub.manage("backup", str(backups))
+    assert "is whole" in hub.manage("backup", "--verify", str(backups)).stdout
 
 
 @pytest.mark.parametrize("name", ["files.jsonl", "manifest.json"])
-def test_a_damaged_list_is_noticed(backups: Path, tmp_path: Path, name: str) -> None:
+def test_a_damaged_list_is_noticed_and_does_no_harm_to_the_next_backup(
+    hub: Hub, backups: Path, tmp_path: Path, name: str
+) -> None:
     path = backup_of(backups) / name
     path.write_bytes(path.read_bytes()[:-20])
     restored = hubs.other_hub(tmp_path)
     assert f"{name}" in hubs.refusal(restored, "restore", str(backups))
     assert is_untouched(restored)
+    hub.manage("backup", str(backups))
+    assert "is whole" in hub.manage("backup", "--verify", str(backups)).stdout
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trainhub.backup import manifest
+from trainhub.backup import file_index, manifest
 from trainhub.backup.data_folder import data_dir
 from trainhub.backup.errors import BackupError
-from trainhub.backup.file_copy import make_folder
+from trainhub.backup.file_copy import hash_file, make_folder
 from trainhub.backup.file_index import IndexedFile, read_index
 from trainhub.backup.manifest import BackupManifest, read_manifest
 from workspaces.stored_files.blobs import SHA256
@@ -68,6 +68,20 @@ def open_backup(folder: Path) -> StoredBackup:
     raise BackupError(f"{folder} holds no backup. Name the folder that `manage.py backup` was given.")
 
 
+def check_index(backup: StoredBackup) -> None:
+    """Raises BackupError if the list of files is not the one of which the manifest speaks."""
+    path = backup.folder / file_index.NAME
+    try:
+        is_whole = hash_file(path).sha256 == backup.manifest.files.sha256
+    except OSError:
+        is_whole = False
+    if not is_whole:
+        raise BackupError(
+            f"{path}, the list of the backup's files, is missing or damaged. Use another backup, and remove "
+            "this one."
+        )
+
+
 def unfinished(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob(f"*{UNFINISHED}") if path.is_dir())
 
@@ -116,12 +130,15 @@ def remove_old(folder: Path, keep: int) -> int:
     """Removes all but the newest `keep` backups, and the blobs that only they have. Returns how many backups.
     Needs the lock."""
     names = backup_names(folder)
-    old = names[:-keep]
+    old, rest = names[:-keep], names[-keep:]
+    for name in rest if old else ():
+        # A list that lacks lines would let blobs go that are needed.
+        check_index(open_backup(folder / name))
     for name in old:
         # Under this name it does not count any more, and the next backup removes what is left of it.
         shutil.rmtree((folder / name).rename(folder / (name + UNFINISHED)))
     if old:
-        _remove_blobs(folder, _blob_hashes(folder, names[-keep:]))
+        _remove_blobs(folder, _blob_hashes(folder, rest))
     return len(old)
 
 

@@ -147,9 +147,11 @@ def _missing_blobs() -> Iterator[str]:
 def _previous(folder: Path) -> StoredBackup | None:
     """Returns the newest backup, whose unchanged files are linked; None if there is none that can be read."""
     try:
-        return backup_folder.open_backup(folder)
+        previous = backup_folder.open_backup(folder)
+        backup_folder.check_index(previous)
     except BackupError:
         return None
+    return previous
 
 
 @contextmanager

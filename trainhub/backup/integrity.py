@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from trainhub.backup import file_index
-from trainhub.backup.backup_folder import StoredBackup
+from trainhub.backup.backup_folder import StoredBackup, check_index
 from trainhub.backup.errors import BackupError
 from trainhub.backup.file_copy import hash_file
 from trainhub.backup.file_index import IndexedFile, read_index
@@ -30,20 +29,8 @@ def check_backup(backup: StoredBackup) -> None:
         rest = f"\n  and {len(damaged) - MAX_NAMED} more" if len(damaged) > MAX_NAMED else ""
         raise BackupError(
             f"{len(damaged)} of {backup.manifest.files.count} files of the backup {backup.folder} cannot be "
-            f"used. Use another backup, or put intact copies in their places:{names}{rest}"
-        )
-
-
-def check_index(backup: StoredBackup) -> None:
-    """Raises BackupError if the list of files is not the one of which the manifest speaks."""
-    path = backup.folder / file_index.NAME
-    try:
-        is_whole = hash_file(path).sha256 == backup.manifest.files.sha256
-    except OSError:
-        is_whole = False
-    if not is_whole:
-        raise BackupError(
-            f"{path}, the list of the backup's files, is missing or damaged. Use another backup."
+            "used. If the hub still works, remove them and back up again; else use another backup, or put "
+            f"intact copies in their places:{names}{rest}"
         )
 
 

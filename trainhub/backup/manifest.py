@@ -60,4 +60,4 @@ def read_manifest(folder: Path) -> BackupManifest:
             )
         return BackupManifest(**{**values, "files": IndexSummary(**values["files"])})
     except (ValueError, TypeError, KeyError) as error:
-        raise BackupError(f"{folder / NAME} is damaged. Use another backup.") from error
+        raise BackupError(f"{folder / NAME} is damaged. Use another backup, and remove this one.") from error
