@@ -46,7 +46,7 @@ def _measure(data: Path, url: str, dump: Sequence[str], options: argparse.Namesp
     data.mkdir()
     env = {**os.environ, "DATA_DIR": str(data), "DATABASE_URL": url}
     _run([*MANAGE, "migrate", "-v0"], env)
-    filler = [sys.executable, "-m", "bench.support.backup_filler"]
+    filler = [sys.executable, "-m", "bench.backup.hub_filler"]
     _run([*filler, f"--runs={options.runs}", f"--blobs={options.blobs}"], env)
     backups = data.parent / "backups"
     rounds = [_round(data, backups, dump, env) for _ in range(ROUNDS)]
