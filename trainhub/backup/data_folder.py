@@ -87,9 +87,9 @@ def key_files() -> tuple[KeyFile, ...]:
     )
 
 
-def is_key(path: Path) -> bool:
-    """Returns whether a file must not come into the folder of a backup, wherever settings have put it."""
-    return path in {key.path for key in key_files()}
+def key_paths() -> set[str]:
+    """Returns the files that must not come into the folder of a backup, wherever settings have put them."""
+    return {str(key.path) for key in key_files()}
 
 
 def left_out() -> dict[str, str]:

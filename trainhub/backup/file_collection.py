@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trainhub.backup.backup_folder import StoredBackup, start_time
-from trainhub.backup.data_folder import AUDIT_HEADS, BLOBS, FOLDERS, data_dir, is_key
+from trainhub.backup.data_folder import AUDIT_HEADS, BLOBS, FOLDERS, data_dir, key_paths
 from trainhub.backup.file_copy import copy_file, link_file, make_folder, plain_files
 from trainhub.backup.file_index import IndexedFile, IndexWriter, read_index
 from workspaces.stored_files import blobs
@@ -41,10 +41,10 @@ class FileCollection:
     def add_folders(self) -> None:
         """Adds logs and everything else that is neither a blob nor a key."""
         earlier = self._previous_files()
-        root = str(data_dir())
+        root, keys = str(data_dir()), key_paths()
         for name in FOLDERS:
             for entry in plain_files(os.path.join(root, name)):  # noqa: PTH118 - of many small files
-                if not entry.name.startswith(".") and not is_key(Path(entry.path)):
+                if not entry.name.startswith(".") and entry.path not in keys:
                     path = entry.path[len(root) + 1 :]
                     self._add(path, entry.path, earlier.get(path))
 
