@@ -25,7 +25,7 @@ MANAGE = (sys.executable, "manage.py")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=3_000)
     parser.add_argument("--blobs", type=int, default=1_000, help="of half a MiB each")
     options = parser.parse_args()
     limits = Limits()
