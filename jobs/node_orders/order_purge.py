@@ -11,6 +11,7 @@ from django.conf import settings
 
 from jobs.logs import log_store
 from jobs.node_orders.work_order import WorkOrder
+from workspaces.stored_files import deletions
 
 KEPT_FOR = timedelta(days=90)
 BATCH = 500
@@ -18,9 +19,15 @@ BATCH = 500
 
 def purge_orders(kind: type[WorkOrder], is_id: Callable[[str], bool], now: datetime) -> None:
     """Deletes orders of this kind that ended long ago, and the logs of all that are no more: they also go
-    with what they were for, their node or their workspace. `is_id`: whether an id is of this kind."""
-    kind.rows().filter(settled_at__lt=now - KEPT_FOR).delete()
-    stored = _stored(is_id)
+    with what they were for, their node or their workspace. `is_id`: whether an id is of this kind. Waits for
+    the next call while a backup runs."""
+    with deletions.allowed() as is_allowed:
+        if is_allowed:
+            kind.rows().filter(settled_at__lt=now - KEPT_FOR).delete()
+            _remove_logs(kind, _stored(is_id))
+
+
+def _remove_logs(kind: type[WorkOrder], stored: Iterator[str]) -> None:
     while names := list(islice(stored, BATCH)):
         existing = set(kind.rows().filter(pk__in=names).values_list("pk", flat=True))
         for name in names:

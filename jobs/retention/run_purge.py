@@ -29,7 +29,7 @@ from jobs.sources import snapshots
 from jobs.task_messages import purge_soon
 from workspaces import audit
 from workspaces.models import User
-from workspaces.stored_files import blob_gc
+from workspaces.stored_files import blob_gc, deletions
 
 log = logging.getLogger(__name__)
 BATCH = 500
@@ -110,9 +110,13 @@ def _purge_all(until: datetime, before: Callable[[Run], object], stop_at: float)
         if time.monotonic() > stop_at:
             log.info("There is more to purge than fits into %s s; it goes on the next time", MAX_PURGE_S)
             break
-        # Read before the rows are deleted: only the spec names the snapshot of a run.
-        used |= {(item.workspace_id, item.spec.get("source", {}).get("id", "")) for item in _lineage(run)}
-        count += _purge(run, before)
+        with deletions.allowed() as is_allowed:
+            if not is_allowed:
+                log.info("A backup is running; deleted runs are purged after it")
+                break
+            # Read before the rows are deleted: only the spec names the snapshot of a run.
+            used |= {(item.workspace_id, item.spec.get("source", {}).get("id", "")) for item in _lineage(run)}
+            count += _purge(run, before)
     else:
         _purge_experiments()
     snapshots.release_unused(used)

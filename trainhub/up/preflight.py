@@ -79,6 +79,16 @@ def lock() -> int:
     return descriptor
 
 
+def check_restored() -> None:
+    """Raises Stop if a restoration into the data folder was interrupted."""
+    mark = installation.RESTORE_MARK
+    if mark.exists():
+        raise Stop(
+            f"The restoration of {mark.read_text()} into {installation.DATA_DIR} was not completed. "
+            "Run `manage.py restore` again, or remove that folder."
+        )
+
+
 def check_ports() -> None:
     """Raises Stop if the hub's port cannot be used, or that of the broker, if TrainHub itself provides the
     broker."""

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from workspaces.stored_files import verification
+from workspaces.stored_files import deletions, verification
 
 log = logging.getLogger(__name__)
 SHA256 = re.compile(r"[0-9a-f]{64}\Z")
@@ -92,10 +92,15 @@ def unkept_since(moment: float) -> Iterator[Path]:
 
 def drop(file: Path, *, unkept_since: float) -> int | None:
     """Deletes a file of `unkept_since` that no row names. Returns the bytes freed, or None if somebody has
-    kept it in between.
+    kept it in between, or a backup runs, whose database may name it.
 
     The file is renamed first: a `keep` before that is noticed, and later callers find no blob and upload it
     again."""
+    with deletions.allowed() as is_allowed:
+        return _drop(file, unkept_since) if is_allowed else None
+
+
+def _drop(file: Path, unkept_since: float) -> int | None:
     aside = part_path()
     try:
         if _stored_at(file) > unkept_since:
