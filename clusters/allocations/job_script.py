@@ -87,5 +87,5 @@ def _body(nodes: int, program: NodeProgram) -> tuple[str, ...]:
 
 def _variables(settings: SlurmSettings, program: NodeProgram, request: Request) -> dict[str, str]:
     optional = {FINGERPRINT: program.fingerprint, CACHE: settings.node_cache}
-    given = {name: value for name, value in optional.items() if value}
-    return {CLAIM: program.claim, GRACE: str(request.grace_s), **given}
+    present = {name: value for name, value in optional.items() if value}
+    return {CLAIM: program.claim, GRACE: str(request.grace_s), **present}

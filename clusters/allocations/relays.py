@@ -20,7 +20,7 @@ from clusters.allocations.relay_process import RelayPlan, RelayProcess
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
 from clusters.models import SlurmPartition
 
-KEPT_WITHIN = timedelta(seconds=30)
+HOLD_FOR = timedelta(seconds=30)
 PORTS = {"http": 80, "https": 443}
 # Of this process, by the cluster.
 _processes: dict[int, RelayProcess] = {}
@@ -44,7 +44,7 @@ def hub_url_for(row: SlurmPartition) -> str:
 
 def trouble_of(row: SlurmPartition) -> str:
     """Returns why the relay does not stand, "" if it does."""
-    if row.relay_seen_at is None or timezone.now() - row.relay_seen_at > KEPT_WITHIN:
+    if row.relay_seen_at is None or timezone.now() - row.relay_seen_at > HOLD_FOR:
         return "No worker of the hub keeps it yet. If that lasts for a minute, see the worker's log."
     return row.relay_trouble
 
@@ -67,7 +67,7 @@ def tend() -> None:
 def _claim(row: SlurmPartition) -> bool:
     """Whether this worker keeps the relay: it did, or nobody does."""
     now = timezone.now()
-    free = Q(relay_holder=_own_name()) | Q(relay_seen_at=None) | Q(relay_seen_at__lt=now - KEPT_WITHIN)
+    free = Q(relay_holder=_own_name()) | Q(relay_seen_at=None) | Q(relay_seen_at__lt=now - HOLD_FOR)
     mine = SlurmPartition.objects.filter(free, pk=row.pk)
     return bool(mine.update(relay_holder=_own_name(), relay_seen_at=now))
 

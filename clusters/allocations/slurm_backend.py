@@ -155,8 +155,8 @@ class SlurmBackend:
 
 def _of(keys: Sequence[AttemptKey]) -> list[Allocation]:
     rows = Allocation.objects.filter(holder__in={holder for holder, _ in keys}, over_at=None)
-    wanted = set(keys)
-    return [row for row in rows.select_related("cluster", "person") if (row.holder, row.attempt) in wanted]
+    key_set = set(keys)
+    return [row for row in rows.select_related("cluster", "person") if (row.holder, row.attempt) in key_set]
 
 
 def _has_just_failed(cluster: Cluster) -> bool:

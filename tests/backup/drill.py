@@ -85,8 +85,8 @@ def check_drill(hub: Hub, restored: Hub, folder: Path) -> None:
     assert "is whole" in verified.stdout
     backup = backup_of(folder / "backups")
     assert manifest(backup)["missing_count"] == 0
-    left_out = manifest(backup)["left_out"]
-    assert [name for name, why in left_out.items() if "unknown" in why] == []
+    excluded = manifest(backup)["excluded"]
+    assert [name for name, why in excluded.items() if "unknown" in why] == []
     hub.stop()
 
     said = restored.manage("restore", str(folder / "backups"), "--keys", str(folder / "keys")).stdout

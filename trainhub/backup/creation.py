@@ -66,7 +66,7 @@ class _Content:
 def create_backup(options: BackupOptions, say: Callable[[str], None]) -> FinishedBackup:
     """Makes a backup; `say` gets sentences about what it waits for. Raises BackupError, and leaves nothing
     then that could be taken for a backup."""
-    begun = time.monotonic()
+    started_at = time.monotonic()
     if options.keys is not None:
         backup_folder.check_apart(options.keys, options.folder, "the folder of the backups")
         backup_folder.check_apart(options.keys, data_folder.data_dir(), "the data folder")
@@ -85,7 +85,7 @@ def create_backup(options: BackupOptions, say: Callable[[str], None]) -> Finishe
         removed = backup_folder.remove_old(options.folder, options.keep) if options.keep else 0
         audit.record("command line", "hub.backed-up", finished.manifest.name, folder=str(options.folder))
     keys = options.keys / finished.manifest.name if options.keys is not None else None
-    return FinishedBackup(finished, content.new_bytes, time.monotonic() - begun, keys, removed)
+    return FinishedBackup(finished, content.new_bytes, time.monotonic() - started_at, keys, removed)
 
 
 def _collect(options: BackupOptions, started: Path, previous: StoredBackup | None) -> _Content:
@@ -123,7 +123,7 @@ def _finish(
         has_blobs=options.has_blobs,
         files=content.index,
         keys=[item.key.name for item in content.keys],
-        left_out=data_folder.left_out(),
+        excluded=data_folder.excluded(),
         missing=content.missing[:MAX_NAMED],
         missing_count=len(content.missing),
         finished_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",

@@ -17,7 +17,7 @@ AUDIT_HEADS = "audit-heads.log"
 # Folders of files, copied after the database, which names them.
 FOLDERS = ("keys/public", "runs")
 BLOBS = "blobs"
-LEFT_OUT = {
+EXCLUDED = {
     "run": "sockets, process ids and locks",
     "tmp": "temporary files",
     "valkey": "the queue of the embedded Valkey, whose messages are repeated",
@@ -93,20 +93,20 @@ def key_paths() -> set[str]:
     return {str(key.path) for key in key_files()}
 
 
-def left_out() -> dict[str, str]:
+def excluded() -> dict[str, str]:
     """Returns the names in DATA_DIR that a backup does not take, with the reason. A name that this version
     does not know is left out, too: it may be a key."""
     reasons = {}
     for path in sorted(data_dir().iterdir()):
-        if not _is_taken(path):
-            reasons[path.name] = LEFT_OUT.get(path.name, "unknown to this version of TrainHub")
+        if not _is_copied(path):
+            reasons[path.name] = EXCLUDED.get(path.name, "unknown to this version of TrainHub")
     if Path(settings.AUDIT_HEADS) != data_dir() / AUDIT_HEADS:
         reasons[AUDIT_HEADS] = f"AUDIT_HEADS={settings.AUDIT_HEADS} lies elsewhere on purpose"
     return reasons
 
 
 def unknown_names() -> list[str]:
-    return [path.name for path in data_dir().iterdir() if not _is_taken(path) and path.name not in LEFT_OUT]
+    return [path.name for path in data_dir().iterdir() if not _is_copied(path) and path.name not in EXCLUDED]
 
 
 def hub_content() -> Iterator[str]:
@@ -118,7 +118,7 @@ def hub_content() -> Iterator[str]:
             yield name
 
 
-def _is_taken(path: Path) -> bool:
+def _is_copied(path: Path) -> bool:
     names = {AUDIT_HEADS, BLOBS, *_KEY_NAMES, *(folder.partition("/")[0] for folder in FOLDERS)}
     keyring = Path(settings.SECRETS_KEYRING)
     return path.name in names or path in (keyring, *keyring.parents) or path in database_files()

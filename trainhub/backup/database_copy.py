@@ -47,7 +47,7 @@ def applied_migrations() -> list[str]:
     return sorted(".".join(key) for key in MigrationRecorder(connection).applied_migrations())
 
 
-def known_migrations() -> set[str]:
+def own_migrations() -> set[str]:
     """Returns the migrations that this version of TrainHub has, as app.name."""
     loader = MigrationLoader(None, ignore_no_migrations=True)
     replaced = {key for migration in loader.disk_migrations.values() for key in migration.replaces}

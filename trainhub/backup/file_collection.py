@@ -31,7 +31,7 @@ class FileCollection:
         self._index = index
         self._is_linked = is_linked
         self._previous = previous
-        self._made_folders: set[str] = set()
+        self._new_folders: set[str] = set()
 
     def add_audit_heads(self) -> None:
         heads = data_dir() / AUDIT_HEADS
@@ -114,18 +114,18 @@ class FileCollection:
     def _previous_files(self) -> dict[str, IndexedFile]:
         if self._previous is None:
             return {}
-        begun = int(start_time(self._previous.manifest.name).timestamp()) * 1_000_000_000
+        started_at = int(start_time(self._previous.manifest.name).timestamp()) * 1_000_000_000
         prefix = f"{FILES}/"
         return {
             file.path.removeprefix(prefix): file
             for file in read_index(self._previous.folder)
-            if file.path.startswith(prefix) and file.modified_ns < begun - SETTLED_NS
+            if file.path.startswith(prefix) and file.modified_ns < started_at - SETTLED_NS
         }
 
     def _make_folder(self, folder: str) -> None:
-        if folder not in self._made_folders:
+        if folder not in self._new_folders:
             make_folder(Path(folder))
-            self._made_folders.add(folder)
+            self._new_folders.add(folder)
 
 
 def _blob_entries(root: Path) -> Iterator[os.DirEntry[str]]:

@@ -68,8 +68,8 @@ def plain_files(folder: str) -> Iterator[os.DirEntry[str]]:
     """Yields every plain file below `folder`, those of a folder before those of its sub-folders, so that the
     final sizes of logs come before the logs. What disappears meanwhile is left out."""
     try:
-        with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+        with os.scandir(folder) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
     except FileNotFoundError:
         return
     folders = []

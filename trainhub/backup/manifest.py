@@ -19,7 +19,7 @@ FORMAT = 1
 class BackupManifest:
     """`name`: of the backup's folder, the time of its beginning (UTC). `version`: of the TrainHub that made
     it. `database`: "sqlite" or "postgresql". `migrations`: those applied, as app.name. `has_blobs`: False if
-    they are only listed. `keys`: the names of the key files that the hub had. `left_out`: names in DATA_DIR
+    they are only listed. `keys`: the names of the key files that the hub had. `excluded`: names in DATA_DIR
     that are not in the backup, and why. `missing`: hashes of files (the first thousand) that the database
     names and that the hub did not have, or only damaged; `missing_count`: how many."""
 
@@ -31,7 +31,7 @@ class BackupManifest:
     has_blobs: bool
     files: IndexSummary
     keys: list[str]
-    left_out: dict[str, str]
+    excluded: dict[str, str]
     missing: list[str]
     missing_count: int
     finished_at: str

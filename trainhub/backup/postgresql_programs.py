@@ -109,8 +109,8 @@ def _program_version(path: str) -> int:
 def _address() -> str:
     """Returns the address of the database for libpq, without the password: others may see arguments."""
     parameters = connection.get_connection_params()
-    known = {option.keyword.decode() for option in Conninfo.get_defaults()} - {"password"}
-    return make_conninfo("", **{name: value for name, value in parameters.items() if name in known})
+    keywords = {option.keyword.decode() for option in Conninfo.get_defaults()} - {"password"}
+    return make_conninfo("", **{name: value for name, value in parameters.items() if name in keywords})
 
 
 def _environment() -> dict[str, str]:

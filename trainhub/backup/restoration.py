@@ -56,7 +56,7 @@ def restore_backup(folder: Path, keys_folder: Path | None, say: Callable[[str], 
         mark.write_text(backup.manifest.name)
         missing = _write_files(backup)
         key_folder.place_keys(keys)
-        is_migrated = database_copy.known_migrations() != set(backup.manifest.migrations)
+        is_migrated = database_copy.own_migrations() != set(backup.manifest.migrations)
         if is_migrated:
             call_command("migrate", interactive=False, verbosity=0)
         audit.record("command line", "hub.restored", backup.manifest.name, version=backup.manifest.version)
@@ -66,7 +66,7 @@ def restore_backup(folder: Path, keys_folder: Path | None, say: Callable[[str], 
 
 def _check_version(backup: StoredBackup) -> None:
     manifest = backup.manifest
-    unknown = set(manifest.migrations) - database_copy.known_migrations()
+    unknown = set(manifest.migrations) - database_copy.own_migrations()
     if _numbers(manifest.version) > _numbers(__version__) or unknown:
         raise BackupError(
             f"TrainHub {manifest.version} made this backup, and this is {__version__}, which is older"
@@ -152,9 +152,9 @@ def _target(backup: StoredBackup, file: IndexedFile) -> Path:
     if file.is_blob:
         return blobs.path(file.sha256)
     name = file.path.removeprefix(f"{FILES}/")
-    known = (data_folder.AUDIT_HEADS, *data_folder.FOLDERS)
-    is_known = any(name == item or name.startswith(f"{item}/") for item in known)
-    if not is_known or ".." in name.split("/") or name == file.path:
+    own = (data_folder.AUDIT_HEADS, *data_folder.FOLDERS)
+    exists_here = any(name == item or name.startswith(f"{item}/") for item in own)
+    if not exists_here or ".." in name.split("/") or name == file.path:
         raise BackupError(
             f"{backup.folder} lists {file.path!r}, which no TrainHub writes. Use another backup."
         )

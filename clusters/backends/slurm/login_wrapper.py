@@ -125,10 +125,10 @@ def relay(host: str, port: str) -> None:
 def relay_problem(host: str, port: int) -> str:
     """Returns why nodes do not reach the port, "" if they do as far as this machine can tell."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        info = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # What can be bound is an address of this machine. Nothing else is connected to.
-        with socket.socket(found[0], found[1]) as probe:
-            probe.bind((found[4][0], 0))
+        with socket.socket(info[0], info[1]) as probe:
+            probe.bind((info[4][0], 0))
     except OSError as error:
         return f"{host} is no address of this machine ({error.strerror or error})"
     for _ in range(RELAY_TRIES):
