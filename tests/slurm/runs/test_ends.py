@@ -105,7 +105,7 @@ def test_a_preempted_run_starts_again_and_costs_no_retry(
         bo.until(urgent, "RUNNING")
         assert slurm_hub.state(first) == "PREEMPTED"
         eventually(lambda: slurm_hub.job(run) != first, PATIENCE_S, "it is submitted again")
-        slurm_hub.waits(run, "waits in Slurm's queue")
+        slurm_hub.waits(run, "is in Slurm's queue")
         bo.cluster.admin("scancel", str(urgent))
         slurm_hub.runs.until(run, "Running", seconds=PATIENCE_S)
         signal.touch()
