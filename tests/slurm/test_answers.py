@@ -13,9 +13,7 @@ from clusters.backends.slurm.reasons import explain_reason
 from clusters.backends.slurm.states import STATES, JobPhase, parse_state
 from clusters.backends.slurm.submission import cancel_jobs, submit_job
 
-ROW = (
-    "7|RUNNING|0|1|n[1-2]|1795969737|1795973337|1795969730|ada|main|cpu=2,gres/gpu=4,gres/gpu:a100=4|None|\n"
-)
+ROW = "7|RUNNING|0|1|n[1-2]|1795969737|1795973337|1795969730|ada|main|cpu=2,gres/gpu=4,gres/gpu:a100=4|N/A|None|\n"
 NODE = (
     "NodeName=g1 CPUAlloc=2 CPUTot=64 Gres=gpu:a100:4(S:0-1),gpu:h100:2,nvme:1 GresDrain=N/A "
     "GresUsed=gpu:a100:1(IDX:0,2),gpu:h100:0(IDX:N/A) OS=Linux 6 #1 SMP Name=no RealMemory=500000 AllocMem=9 "
@@ -57,6 +55,15 @@ class TestJobs:
         (job,) = read_jobs(Answers(squeue=text), [7], has_accounting=False).values()
         assert (job.state.phase, job.state.word) == (JobPhase.UNKNOWN, "HIBERNATING")
         assert not job.state.is_final
+
+    @pytest.mark.parametrize(
+        ("word", "shown"), [("RUNNING", "COMPLETING"), ("FAILED", "PREEMPTED"), ("CANCELLED", "CANCELLED")]
+    )
+    def test_one_that_has_to_make_room(self, word: str, shown: str) -> None:
+        """Within its grace period it may end by itself, and Slurm calls it what its script ended as."""
+        text = ROW.replace("RUNNING", word).replace("|N/A|", "|1795969740|")
+        (job,) = read_jobs(Answers(squeue=text), [7], has_accounting=False).values()
+        assert job.state.word == shown
 
     @pytest.mark.parametrize("text", ["7|RUNNING\n", "x" + ROW, "hello\n", ROW.replace("n[1-2]", "n[1-")])
     def test_what_cannot_be_read_is_no_empty_answer(self, text: str) -> None:

@@ -135,6 +135,7 @@ NOT_PAGES = frozenset(
         "alert-count",
         "audit-csv",
         "cluster-life",
+        "cluster-login-wrapper",
         "cluster-queue",
         "compare-candidates",
         "compare-difference",
@@ -161,6 +162,7 @@ NOT_PAGES = frozenset(
         "runs-menu",
         "runs-of-group",
         "usage-csv",
+        "wizard-job-script",
         "wizard-spec",
     }
 )
