@@ -13,7 +13,10 @@ from clusters.backends.slurm.reasons import explain_reason
 from clusters.backends.slurm.states import STATES, JobPhase, parse_state
 from clusters.backends.slurm.submission import cancel_jobs, submit_job
 
-ROW = "7|RUNNING|0|1|n[1-2]|1795969737|1795973337|1795969730|ada|main|cpu=2,gres/gpu=4,gres/gpu:a100=4|N/A|None|\n"
+ROW = (
+    "7|RUNNING|0|1|n[1-2]|1795969737|1795973337|1795969730|ada|main|cpu=2,gres/gpu=4,gres/gpu:a100=4"
+    "|N/A|None|\n"
+)
 NODE = (
     "NodeName=g1 CPUAlloc=2 CPUTot=64 Gres=gpu:a100:4(S:0-1),gpu:h100:2,nvme:1 GresDrain=N/A "
     "GresUsed=gpu:a100:1(IDX:0,2),gpu:h100:0(IDX:N/A) OS=Linux 6 #1 SMP Name=no RealMemory=500000 AllocMem=9 "
