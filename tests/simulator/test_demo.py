@@ -176,6 +176,7 @@ for _ in range(500):
     if os.fork() == 0:
         time.sleep(60)
         os._exit(0)
+time.sleep(60)
 """
 
 
