@@ -175,13 +175,14 @@ def observe(now: datetime) -> list[EndedJob]:
             partitions.record_trouble(row, error, now)
             continue
         partitions.record_trouble(row, None, now)
-        # One statement for all of them; each row below is written only if Slurm says something else of it.
-        present = [item.pk for item in allocations if item.job_id in jobs]
-        Allocation.objects.filter(pk__in=present).update(seen_at=now)
         for allocation in allocations:
             end = _store(allocation, jobs.get(allocation.job_id or 0), now)
             if end is not None:
                 ended.append(end)
+        # One statement for all, because few rows have changed otherwise. After them: who reads that Slurm was
+        # heard must also read what it said.
+        present = [item.pk for item in allocations if item.job_id in jobs]
+        Allocation.objects.filter(pk__in=present).update(seen_at=now)
     return ended
 
 
