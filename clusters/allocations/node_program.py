@@ -17,12 +17,14 @@ import time
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 from django.conf import settings
 from packaging.requirements import Requirement
 
 from clusters.enrolment.node_wheel import node_wheel
+from clusters.models import Allocation
 from workspaces import process_caches
 
 log = logging.getLogger(__name__)
@@ -64,6 +66,16 @@ def node_archive() -> NodeArchive | None:
         return archive
 
 
+def pack_problem() -> str:
+    """Packs the archive if there is none. Returns why it cannot be packed, "" if it is there."""
+    try:
+        return "" if node_archive() else "its package for nodes cannot be built"
+    except PackageNotFoundError as error:
+        return f"the package {error.name} is not installed beside it; run `make up` again"
+    except OSError as error:
+        return f"{_folder()} cannot be written: {error.strerror}"
+
+
 def archive_path(sha256: str) -> Path | None:
     """Returns the file of this digest, if this hub has packed it."""
     return next(_folder().glob(f"node-*-{sha256}.tar.gz"), None) if _DIGEST.fullmatch(sha256) else None
@@ -91,9 +103,10 @@ def _pack(wheel: Path) -> NodeArchive:
         path = part.rename(folder / f"node-{_version_digest(wheel)}-{digest}.tar.gz")
     finally:
         part.unlink(missing_ok=True)
-    # A job that is just fetching an earlier one has it open.
-    for other in earlier:
-        other.unlink(missing_ok=True)
+    # Jobs that Slurm has already name an earlier one, and may wait for weeks.
+    if not Allocation.objects.filter(over_at=None).exclude(job_id=None).exists():
+        for other in earlier:
+            other.unlink(missing_ok=True)
     log.info("Packed %s in %.1f s", path.name, time.monotonic() - started)
     return NodeArchive(path, digest)
 

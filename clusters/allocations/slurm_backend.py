@@ -19,7 +19,7 @@ from clusters.allocations import (
 )
 from clusters.allocations.allocation_requests import EndedJob
 from clusters.allocations.job_script import NodeProgram, job_name, job_script, time_limit_s
-from clusters.allocations.node_program import node_archive
+from clusters.allocations.node_program import node_archive, pack_problem
 from clusters.allocations.snapshots import snapshot_of
 from clusters.allocations.states import AllocationState
 from clusters.backends.contract import AttemptKey, LostAttempt, OutsideScheduler, Request
@@ -55,6 +55,9 @@ class SlurmScheduler:
         if allocation.state == AllocationState.WANTED:
             if row.trouble and _has_just_failed(cluster):
                 return Refusal(row.trouble, FIELD, permanent=False)
+            if problem := pack_problem():
+                sentence = f"The hub cannot pack its program for the nodes ({problem}). It tries again."
+                return Refusal(sentence, FIELD, permanent=False)
             archive = node_archive()
             program = NodeProgram(
                 row.python,

@@ -18,11 +18,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from clusters.allocations import node_program
 from clusters.backends.slurm import node_start
 from clusters.backends.slurm.node_start import StartFailed, program_folder
+from clusters.models import Allocation
+from tests.clusters.slurm_partitions.builders import make_allocation, make_partition
 
 
 class Hub:
@@ -155,6 +158,7 @@ def test_what_no_job_has_used_for_a_month_goes(hub: Hub, home: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.django_db
 class TestArchive:
     @pytest.fixture
     def _places(self, settings: Settings, tmp_path: Path) -> None:
@@ -186,3 +190,27 @@ class TestArchive:
     @pytest.mark.usefixtures("_places")
     def test_only_digests_are_looked_up(self, digest: str) -> None:
         assert node_program.archive_path(digest) is None
+
+    @pytest.mark.usefixtures("_places")
+    def test_a_job_in_the_queue_finds_the_archive_that_it_names(self, settings: Settings) -> None:
+        """Also after an upgrade of the hub, until no such job is left."""
+        folder = Path(settings.NODE_PROGRAMS)
+        folder.mkdir()
+        earlier = folder / f"node-earlier-{'a' * 64}.tar.gz"
+        earlier.touch()
+        queued = make_allocation(make_partition(), "a" * 32)
+        assert node_program.pack_problem() == ""
+        assert earlier.exists()
+        Allocation.objects.filter(pk=queued.pk).update(over_at=timezone.now())
+        for packed in folder.glob("node-*.tar.gz"):
+            if packed != earlier:
+                packed.unlink()
+        assert node_program.pack_problem() == ""
+        assert not earlier.exists()
+
+    @pytest.mark.usefixtures("_places")
+    def test_a_folder_that_cannot_be_written_is_said(self, settings: Settings) -> None:
+        folder = Path(settings.NODE_PROGRAMS)
+        folder.touch()
+        node_program._by_wheel.clear()
+        assert node_program.pack_problem() == f"{folder} cannot be written: File exists"
