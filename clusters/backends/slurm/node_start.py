@@ -104,6 +104,8 @@ def fetch_into(parent: Path, folder: Path, url: str, digest: str) -> None:
         fetch_archive(url, digest, archive)
         # The digest has proved that these are the hub's files.
         with tarfile.open(str(archive)) as members:
+            # Without it, a Python from 3.12 on warns.
+            members.extraction_filter = getattr(tarfile, "data_filter", None)
             members.extractall(str(work / "tree"))  # noqa: S202
         with contextlib.suppress(OSError):
             # Fails if another node of this job, which shares the folder, was faster.
