@@ -54,6 +54,7 @@ from workspaces.authentication.sign_in_gate import SignInGate
 from workspaces.http.problems import problem_response
 from workspaces.http.scopes import principal_of_scope
 from workspaces.own_wheels.own_wheel import build_after_start
+from workspaces.stored_files.blob_uploads import uploading
 from workspaces.tokens import TokenRefused
 
 get_resolver().url_patterns  # noqa: B018 - loads every view now, so that the first page does not wait for it
@@ -112,7 +113,7 @@ async def lifespan(app: object) -> AsyncIterator[None]:
     )
     remove_leftovers()
     async with hub_uptime.pulse_while_serving(app):
-        with background_loop.going(*work), build_after_start(NODE_WHEEL, SDK_WHEEL):
+        with background_loop.going(*work), build_after_start(NODE_WHEEL, SDK_WHEEL), uploading():
             yield
 
 

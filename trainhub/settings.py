@@ -6,7 +6,7 @@ from typing import Any
 
 import dj_database_url
 
-from trainhub import __version__, env, files, installation, mail
+from trainhub import __version__, blob_store, env, files, installation, mail
 from trainhub.logs import log_configuration
 from trainhub.own_ports import own_ports
 from trainhub.web import cookies, sign_in
@@ -14,6 +14,7 @@ from trainhub.worker.periodic_tasks import beat_schedule
 
 BASE_DIR = installation.BASE_DIR
 DATA_DIR = installation.DATA_DIR
+BLOB_STORE = blob_store.store_configuration()
 DEBUG = env.boolean("DEBUG", False)
 TRAINHUB_VERSION = __version__
 LOG_LEVEL = installation.LOG_LEVEL
@@ -296,5 +297,4 @@ SPECTACULAR_SETTINGS = {
         "trainhub.schema.null_by_any_of",
     ],
 }
-
 LOGGING = log_configuration.logging_settings(LOG_LEVEL)

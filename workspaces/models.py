@@ -20,6 +20,7 @@ from workspaces.authentication.models import TotpDevice as TotpDevice  # noqa: P
 from workspaces.mail.models import InvitationLink as InvitationLink  # noqa: PLC0414
 from workspaces.mail.models import MailConfirmation as MailConfirmation  # noqa: PLC0414
 from workspaces.mail.models import OutgoingMail as OutgoingMail  # noqa: PLC0414
+from workspaces.object_store.models import StoredObject as StoredObject  # noqa: PLC0414
 from workspaces.states import Role, TokenScope
 
 

@@ -20,7 +20,7 @@ from trainhub.backup.file_index import IndexedFile, IndexSummary, IndexWriter
 from trainhub.backup.key_folder import KeyContent
 from trainhub.backup.manifest import BackupManifest, write_manifest
 from workspaces import audit
-from workspaces.stored_files import blob_gc, blobs, deletions
+from workspaces.stored_files import blob_names, blobs, deletions
 
 # How long a backup waits for the hub to finish deleting a run.
 MAX_WAIT_S = 900.0
@@ -137,7 +137,7 @@ def _finish(
 
 def _missing_blobs() -> Iterator[str]:
     """Yields the hashes that the database names and that are not on the disk: lost before this backup."""
-    for table in blob_gc.TABLES:
+    for table in blob_names.TABLES:
         hashes = table._default_manager.order_by().values_list("sha256", flat=True).distinct()
         for sha256 in hashes.iterator():
             if blobs.SHA256.match(sha256) and not blobs.exists(sha256):
