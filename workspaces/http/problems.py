@@ -69,8 +69,8 @@ class FieldProblem(Problem):
 
 
 def problem_responses(handler: Handler) -> Handler:
-    """Decorates a raw route: a `Problem` that it raises becomes the response, and an object store that is away
-    becomes 503."""
+    """Decorates a raw route: a `Problem` that it raises becomes the response, and an object store that is
+    away becomes 503."""
 
     @wraps(handler)
     async def wrapper(request: Request) -> Response:

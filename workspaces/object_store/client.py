@@ -24,23 +24,19 @@ MEMORY_BYTES = 64 * 2**20
 # Of what is read at a time.
 STREAM_BYTES = 2**20
 DEFAULT_REGION = "us-east-1"
-# A store that answers 503, or not at all, is asked again for so long. What is not uploaded then waits on the
-# local disk, and who reads gets an error.
-RETRY_S, CONNECT_S, READ_S = 20, 5, 30
+CONNECT_S, READ_S = 5, 30
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 3
 _TEST_KEY = "trainhub-test"
 _lock = threading.Lock()
 # By the process too: the library's threads do not survive a fork.
-_clients: dict[tuple[int, StoreConfiguration, float], ObjectClient] = {}
+_clients: dict[tuple[int, StoreConfiguration], ObjectClient] = {}
 
 
 class ObjectClient:
-    """The client of one store. Its methods block; they raise StoreUnavailable. `retry_s`: how long a request
-    is tried again."""
+    """The client of one store. Its methods block; they raise StoreUnavailable."""
 
-    def __init__(self, configuration: StoreConfiguration, retry_s: float = RETRY_S) -> None:
+    def __init__(self, configuration: StoreConfiguration) -> None:
         self._configuration = configuration
-        self._retry_s = retry_s
         # Loaded here: it costs 15 MiB, and most hubs keep their files on the disk.
         self._library: Any = import_module("obstore")
         self._errors = (
@@ -139,8 +135,8 @@ class ObjectClient:
             **options,
             client_options=client_options,
             retry_config={
-                "max_retries": int(self._retry_s / SHORTEST_PAUSE_S),
-                "retry_timeout": timedelta(seconds=self._retry_s),
+                "max_retries": int(asked.retry_s / SHORTEST_PAUSE_S),
+                "retry_timeout": timedelta(seconds=asked.retry_s),
                 "backoff": {
                     "init_backoff": timedelta(seconds=SHORTEST_PAUSE_S),
                     "max_backoff": timedelta(seconds=LONGEST_PAUSE_S),
@@ -160,15 +156,15 @@ def store_configuration() -> StoreConfiguration | None:
     return settings.BLOB_STORE  # type: ignore[no-any-return]
 
 
-def object_client(retry_s: float = RETRY_S) -> ObjectClient:
+def object_client() -> ObjectClient:
     """Returns the client of BLOB_STORE. Raises StoreUnavailable if that is not set."""
     configuration = store_configuration()
     if configuration is None:
         raise StoreUnavailable("There is no object store: set BLOB_STORE.", is_lasting=True)
-    key = (os.getpid(), configuration, retry_s)
+    key = (os.getpid(), configuration)
     with _lock:
         if key not in _clients:
-            _clients[key] = ObjectClient(configuration, retry_s)
+            _clients[key] = ObjectClient(configuration)
         return _clients[key]
 
 

@@ -25,6 +25,9 @@ class StoreConfiguration:
     public_endpoint: str = ""
     cache_bytes: int = 0
     deleted_days: float = 0.0
+    # A store that answers 503, or not at all, is asked again for so long. What is not uploaded then waits on
+    # the local disk, and who reads gets an error.
+    retry_s: float = 20.0
 
     @property
     def place(self) -> str:

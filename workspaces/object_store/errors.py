@@ -60,9 +60,9 @@ def store_error(error: BaseException, configuration: StoreConfiguration) -> Stor
         return ObjectMissing(f"The bucket {bucket} has no such object{f' ({code})' if code else ''}.")
     if name in _REFUSED:
         sentence = (
-            f"The bucket {bucket} does not let the access key work there ({code or 'access denied'}): give it "
-            f"the rights to read, write and delete objects below {configuration.place}/, or name another key "
-            "in BLOB_STORE_KEY_ID and BLOB_STORE_SECRET."
+            f"The bucket {bucket} does not let the access key work there ({code or 'access denied'}): give "
+            f"it the rights to read, write and delete objects below {configuration.place}/, or name another "
+            "key in BLOB_STORE_KEY_ID and BLOB_STORE_SECRET."
         )
         return StoreUnavailable(sentence, is_lasting=True)
     return StoreUnavailable(

@@ -1,8 +1,8 @@
 """The local copies of stored files that lie in the object store: made when somebody reads a file, and removed
 when they take more than BLOB_CACHE_BYTES, the least recently used first.
 
-The time of the last access says when a copy was used. A file that is not uploaded yet is no copy and stays. Who
-has a copy open goes on reading it after it was removed."""
+The time of the last access says when a copy was used. A file that is not uploaded yet is no copy and stays.
+Who has a copy open goes on reading it after it was removed."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ _usage = _Usage()
 
 
 def local_path(sha256: str) -> Path:
-    """Returns the path of the blob on this disk, to which it is fetched if it is only in the object store. The
-    file may not exist if there is no such blob. Raises StoreUnavailable, an OSError."""
+    """Returns the path of the blob on this disk, to which it is fetched if it is only in the object store.
+    The file may not exist if there is no such blob. Raises StoreUnavailable, an OSError."""
     file = blobs.path(sha256)
     if is_store_used() and not is_local(sha256):
         row = live_object(sha256)
@@ -93,8 +93,8 @@ def size_of(sha256: str) -> int:
 
 
 def uploaded_row(row: StoredObject) -> StoredObject:
-    """Returns the row once its object is complete; a file that another server has yet to upload is waited for.
-    Raises StoreUnavailable."""
+    """Returns the row once its object is complete; a file that another server has yet to upload is waited
+    for. Raises StoreUnavailable."""
     deadline = time.monotonic() + WAIT_S
     server = row.server
     while row.state == ObjectState.WAITING:
@@ -151,8 +151,8 @@ def _fetch(row: StoredObject) -> None:
 
 
 def read_object(row: StoredObject, start: int, end: int) -> Iterator[bytes]:
-    """Yields bytes of the object of a row whose upload is complete. Raises StoreUnavailable, also if the object
-    has gone from the store."""
+    """Yields bytes of the object of a row whose upload is complete. Raises StoreUnavailable, also if the
+    object has gone from the store."""
     if start == end:
         return
     try:

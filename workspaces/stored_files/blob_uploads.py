@@ -1,8 +1,8 @@
 """Uploads stored files from the disk of this server to the object store.
 
-Each file waits by its row and stays on the disk until its object is complete, so nothing is lost while the store
-is away. A process that uploads a file holds a lock on it, which ends with the process; whoever comes next begins
-again."""
+Each file waits by its row and stays on the disk until its object is complete, so nothing is lost while the
+store is away. A process that uploads a file holds a lock on it, which ends with the process; whoever comes
+next begins again."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def _upload_in_thread(row: StoredObject) -> bool:
 
 
 def upload_file(row: StoredObject) -> bool:
-    """Uploads one file that is on this disk. Returns whether its object is complete now; False also if another
-    process uploads it."""
+    """Uploads one file that is on this disk. Returns whether its object is complete now; False also if
+    another process uploads it."""
     try:
         descriptor = os.open(blobs.path(row.sha256), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

@@ -71,8 +71,8 @@ class BlobWriter:
         return sha256
 
     def finish_copy(self) -> None:
-        """Publishes the bytes, which were read from the object store, as a copy. The caller has compared their
-        SHA-256."""
+        """Publishes the bytes, which were read from the object store, as a copy. The caller has compared
+        their SHA-256."""
         self._seal()
         blobs.publish_copy(self._path, self._hash.hexdigest())
 

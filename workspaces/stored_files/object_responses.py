@@ -85,8 +85,8 @@ def away(error: Exception) -> Response:
 
 
 def _whole_file(row: StoredObject) -> Pieces:
-    """Yields the file, the last piece only if all of it has the right SHA-256; makes a copy on the way if there
-    is room."""
+    """Yields the file, the last piece only if all of it has the right SHA-256; makes a copy on the way if
+    there is room."""
     with ExitStack() as stack:
         writer = stack.enter_context(BlobWriter()) if blob_cache.has_room(row.size_bytes) else None
         digest, size = hashlib.sha256(), 0

@@ -134,8 +134,8 @@ class StoredFileResponse(ConditionalResponse):
 
 
 class _FileReading:
-    """Reads parts of an open file. `expected`: the SHA-256 that the parts together must have, and the state of
-    the file when it was opened."""
+    """Reads parts of an open file. `expected`: the SHA-256 that the parts together must have, and the state
+    of the file when it was opened."""
 
     def __init__(
         self, descriptor: int, parts: list[bytes | Span], expected: tuple[str, os.stat_result] | None
