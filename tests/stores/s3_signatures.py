@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from email.message import Message
 from urllib.parse import parse_qsl, quote, urlsplit
 
 KEY_ID, SECRET = "AKIATEST", "the-secret-part-of-the-key"
@@ -17,7 +17,7 @@ _TIME = "%Y%m%dT%H%M%SZ"
 class RequestSignature:
     """The signature of one request. `skew`: by how much the clock of the store is ahead."""
 
-    def __init__(self, command: str, path: str, headers: Mapping[str, str], skew: timedelta) -> None:
+    def __init__(self, command: str, path: str, headers: Message, skew: timedelta) -> None:
         self.command, self.path, self.headers = command, path, headers
         self._now = datetime.now(UTC) + skew
 

@@ -212,7 +212,7 @@ class HubClient:
                 if answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
                     return ""
                 if answer.status_code == httpx.codes.TEMPORARY_REDIRECT and headers:
-                    return answer.headers.get("Location", "")
+                    return str(answer.headers.get("Location", ""))
                 if answer.is_error:
                     answer.read()
                 _check(answer)

@@ -153,7 +153,7 @@ def part_length(size: int) -> int:
 
 def store_configuration() -> StoreConfiguration | None:
     """Returns what BLOB_STORE says; None if the hub keeps its files on the disk."""
-    return settings.BLOB_STORE  # type: ignore[no-any-return]
+    return settings.BLOB_STORE
 
 
 def object_client() -> ObjectClient:

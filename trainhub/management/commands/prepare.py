@@ -20,6 +20,8 @@ from workspaces.access import membership_principal
 from workspaces.bootstrap import OWNER, ensure_owner
 from workspaces.management.hub_command import HubCommand
 from workspaces.models import ApiToken, User
+from workspaces.object_store.errors import StoreUnavailable
+from workspaces.object_store.start_test import require_store
 
 VISITOR = "demo visitor"
 
@@ -50,7 +52,10 @@ class Command(HubCommand):
             if options["demo"] is None
             else _demo(json.loads(options["demo"].read_text()))
         )
-        notices = list(set_aside.sentences())
+        try:
+            notices = [*set_aside.sentences(), *require_store()]
+        except StoreUnavailable as error:
+            raise CommandError(str(error)) from error
         self.stdout.write(json.dumps({"password": password, "notices": notices, **prepared}))
 
 
