@@ -70,7 +70,8 @@ def test_by_reference(hub: Hub, server: S3Server, tmp_path: Path) -> None:
     other.settings.update(access(server))
     said = other.manage("restore", str(tmp_path / "backups")).stdout
     assert "2 files are in s3://birds/hub, 0 of them missing there." in said
-    assert "2 of 2 objects are there, each with its content." in other.manage("blobs", "verify", "--read").stdout
+    verified = other.manage("blobs", "verify", "--read").stdout
+    assert "2 of 2 objects are there, each with its content." in verified
     other.manage("blobs", "to-disk")
     assert len(blobs_of(other.data_dir)) == 3
 

@@ -4,6 +4,7 @@ wants to go wrong. Everything of the bucket PUBLIC is also there without credent
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 import threading
 import time
@@ -28,7 +29,7 @@ NAMES = ' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 
 class S3Server(ThreadingHTTPServer):
     """`objects`: bucket -> key -> content. `statuses`: answers to the next GETs of objects, in their order.
-    `rate`: bytes a second that all answers together get. `hold_from`: bytes of objects from this
+    `rate`: bytes a second that pass in all. `hold_from`: bytes of objects from this
     one on are not sent. `lists`: while it is not set, nothing is listed. `takes`: while it is not set,
     nothing is taken, and `waiting` says whether somebody waits for that. `sent`: bytes of objects that were
     sent. `deletes`: whether it does what it is told to delete. `is_away`: everything is answered by 503.
@@ -60,6 +61,7 @@ class S3Server(ThreadingHTTPServer):
         self.sent = 0
         # Of objects that arrive in parts: id -> number of the part -> content.
         self.uploads: dict[str, dict[int, bytes]] = {}
+        self.upload_numbers = itertools.count()
         self.requests: list[str] = []
         self.authorizations: list[str] = []
         self._lock = threading.Lock()
@@ -78,6 +80,11 @@ class S3Server(ThreadingHTTPServer):
         """Counts bytes before they are sent, and waits as the rate asks."""
         with self._lock:
             self.sent += count
+        self.pace(count)
+
+    def pace(self, count: int) -> None:
+        """Waits until so many bytes may have passed."""
+        with self._lock:
             if self.rate is None:
                 return
             self._free_at = max(self._free_at, time.monotonic()) + count / self.rate
@@ -134,6 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
         bucket, _, key = unquote(parts.path).lstrip("/").partition("/")
         self.server.requests.append(f"{self.command} {unquote(parts.path)}")
         content = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        self.server.pace(len(content))
         upload = query.get("uploadId", "")
         if not self.server.takes.is_set():
             self.server.waiting = True
@@ -149,7 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif "delete" in query:
             self._delete(self.server.objects[bucket], content)
         elif "uploads" in query:
-            upload = f"upload-{len(self.server.uploads)}"
+            upload = f"upload-{next(self.server.upload_numbers)}"
             self.server.uploads[upload] = {}
             self._body(
                 f"<InitiateMultipartUploadResult{NAMES}><UploadId>{upload}</UploadId>"

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -46,17 +47,18 @@ class ObjectClient:
             ValueError,
         )
 
-    def upload(self, key: str, pieces: Iterable[bytes], size: int) -> None:
+    def upload(self, key: str, content: Path | Iterable[bytes], size: int) -> None:
         """Writes an object of `size` bytes, which is there as a whole or not at all. The store checks the
         SHA-256 of each request, which is part of its signature."""
         with self._sentences():
             if size <= PART_BYTES:
-                self._library.put(self._store, self._name(key), b"".join(pieces), use_multipart=False)
+                whole = content.read_bytes() if isinstance(content, Path) else b"".join(content)
+                self._library.put(self._store, self._name(key), whole, use_multipart=False)
                 return
             length = part_length(size)
             concurrency = max(1, MEMORY_BYTES // length)
             self._library.put(
-                self._store, self._name(key), pieces, chunk_size=length, max_concurrency=concurrency
+                self._store, self._name(key), content, chunk_size=length, max_concurrency=concurrency
             )
 
     def open_range(self, key: str, start: int, end: int) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -34,6 +35,8 @@ COUNT_EVERY_S = 60.0
 # Where they take too much, a tenth is freed at once.
 TARGET_SHARE = 0.9
 _AT_ONCE = 500
+# What is left to files that have to be on the disk.
+MIN_FREE_BYTES = 512 * 2**20
 # A lock for each of 64 groups of hashes, so that a file is fetched once for all who want it.
 _fetching = [threading.Lock() for _ in range(64)]
 
@@ -112,10 +115,11 @@ def uploaded_row(row: StoredObject) -> StoredObject:
 
 
 def has_room(size: int) -> bool:
-    """Makes room for a copy of `size` bytes. Returns whether there is room now; also False if it alone would
-    take most of it."""
+    """Makes room for a copy of `size` bytes. Returns whether there is room now."""
     configuration = store_configuration()
     limit = configuration.cache_bytes if configuration else 0
+    if shutil.disk_usage(blobs.root()).free < size + MIN_FREE_BYTES:
+        return False
     if not limit:
         return True
     with _usage.lock:

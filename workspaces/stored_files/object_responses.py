@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import TypeVar
 
 import anyio
@@ -87,23 +86,24 @@ def away(error: Exception) -> Response:
 def _whole_file(row: StoredObject) -> Pieces:
     """Yields the file, the last piece only if all of it has the right SHA-256; makes a copy on the way if
     there is room."""
-    with ExitStack() as stack:
-        writer = stack.enter_context(BlobWriter()) if blob_cache.has_room(row.size_bytes) else None
-        digest, size = hashlib.sha256(), 0
-        for piece in blob_cache.read_object(row, 0, row.size_bytes):
-            digest.update(piece)
-            size += len(piece)
-            if size >= row.size_bytes and digest.hexdigest() != row.sha256:
-                raise blob_cache.damaged_object(row)
-            if writer is not None:
-                try:
-                    writer.write(piece)
-                except OSError:
-                    # A full disk: the client gets the file all the same.
-                    writer = None
-            yield piece
-        if writer is not None and size == row.size_bytes:
-            writer.finish_copy()
+    if not blob_cache.has_room(row.size_bytes):
+        digest = hashlib.sha256()
+        yield from _checked(row, digest.update, digest.hexdigest)
+        return
+    with BlobWriter() as writer:
+        yield from _checked(row, writer.write, lambda: writer.sha256)
+        writer.finish_copy()
+
+
+def _checked(row: StoredObject, add: Callable[[bytes], object], digest: Callable[[], str]) -> Pieces:
+    """Yields the file after each piece went to `add`; `digest` returns the SHA-256 of what went there."""
+    size = 0
+    for piece in blob_cache.read_object(row, 0, row.size_bytes):
+        add(piece)
+        size += len(piece)
+        if size >= row.size_bytes and digest() != row.sha256:
+            raise blob_cache.damaged_object(row)
+        yield piece
 
 
 def _one_range(row: StoredObject, span: Span) -> Pieces:
