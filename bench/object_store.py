@@ -2,10 +2,10 @@
 store's library alone, by turns.
 
 Up ends when every object is complete in the store; down begins without copies on the hub's disk. The store is
-that of the tests, in a process of its own, which gives and takes `--rate` MB/s in all, as a link of 1
-Gbit/s does (0: as fast as it can). All processes share the cores of this machine.
+that of the tests, in a process of its own, which gives and takes `--rate` MB/s in all, so that it is waited
+for, and not the cores of this machine, which all processes share (0: as fast as it can).
 
-python -m bench.object_store [--files 12] [--mb 24] [--rounds 3] [--rate 125]
+python -m bench.object_store [--files 12] [--mb 24] [--rounds 3] [--rate 25]
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=12)
     parser.add_argument("--mb", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--rate", type=int, default=125, help="MB/s of the store; 0: no limit")
+    parser.add_argument("--rate", type=int, default=25, help="MB/s of the store; 0: no limit")
     options = parser.parse_args()
     rate = options.rate * MB or 10**12
     server = S3Process("127.0.0.1", free_port(), 0, 0, rate=rate)

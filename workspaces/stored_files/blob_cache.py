@@ -118,7 +118,7 @@ def has_room(size: int) -> bool:
     """Makes room for a copy of `size` bytes. Returns whether there is room now."""
     configuration = store_configuration()
     limit = configuration.cache_bytes if configuration else 0
-    if shutil.disk_usage(blobs.root()).free < size + MIN_FREE_BYTES:
+    if free_bytes() < size + MIN_FREE_BYTES:
         return False
     if not limit:
         return True
@@ -131,6 +131,13 @@ def has_room(size: int) -> bool:
         if is_enough:
             _usage.bytes += size
     return is_enough
+
+
+def free_bytes() -> int:
+    """Returns what the disk of the stored files has left. Makes their folder if it is missing."""
+    root = blobs.root()
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return shutil.disk_usage(root).free
 
 
 def evict_copies() -> None:

@@ -4,7 +4,6 @@ hash on the way, and what is done already is left out, so that an interrupted mo
 from __future__ import annotations
 
 import hashlib
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -71,8 +70,7 @@ def move_to_disk(say: Say) -> int:
             "run this command again with the same setting."
         )
     missing = sum(row.size_bytes for row in _pages() if not blobs.path(row.sha256).is_file())
-    blobs.root().mkdir(mode=0o700, parents=True, exist_ok=True)
-    free = shutil.disk_usage(blobs.root()).free
+    free = blob_cache.free_bytes()
     if missing > free:
         raise MoveRefused(
             f"{missing:,} bytes are to be fetched, and the disk of {blobs.root()} has {free:,} left. Free "
