@@ -6,9 +6,10 @@ from typing import Any
 
 import dj_database_url
 
-from trainhub import __version__, blob_store, env, files, installation, mail
+from trainhub import __version__, env, files, installation, mail
 from trainhub.logs import log_configuration
 from trainhub.own_ports import own_ports
+from trainhub.storage import blob_store
 from trainhub.web import cookies, sign_in
 from trainhub.worker.periodic_tasks import beat_schedule
 
@@ -191,7 +192,6 @@ elif _database["ENGINE"] == "django.db.backends.postgresql":
     _database["OPTIONS"] = {**_database.get("OPTIONS", {}), "pool": _pool}
 DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-
 REDIS_URL = installation.redis_url()
 BROKER_URL = installation.broker_url()
 NODE_BROKER_URL = installation.node_broker_url()

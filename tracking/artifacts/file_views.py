@@ -229,7 +229,8 @@ def _entries(place: FileOwner, folder: str, names: Sequence[str]) -> list[ZipEnt
     if not rows:
         raise MlflowError(MISSING, "There is no such file or folder.")
     # Checked before the first byte is sent, because a started zip cannot report an error.
-    missing = next((row for row in rows if not blobs.exists(row.sha256)), None)
+    absent = blob_cache.absent_hashes(row.sha256 for row in rows)
+    missing = next((row for row in rows if row.sha256 in absent), None)
     if missing is not None:
         raise MlflowError(MISSING, f"The bytes of '{missing.path}' {blobs.absence(missing.sha256)}.")
     # Always in the same order: a later range request must continue the same bytes.

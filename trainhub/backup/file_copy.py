@@ -50,7 +50,8 @@ def write_pieces(pieces: Iterable[bytes], target: Path, sha256: str) -> int | No
     part.unlink(missing_ok=True)
     try:
         digest, size = hashlib.sha256(), 0
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400), "wb") as file:  # noqa: PTH123 - of a descriptor
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400)
+        with os.fdopen(descriptor, "wb") as file:
             for piece in pieces:
                 digest.update(piece)
                 file.write(piece)

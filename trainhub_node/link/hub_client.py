@@ -208,9 +208,8 @@ class HubClient:
         """Adds what `to` lacks. Returns the address to which the hub sends for it, "" if it is complete."""
         try:
             with self._client.stream("GET", address, headers={**headers, **range_headers(to)}) as answer:
-                # The file is complete already: the requested range would begin at its end.
                 if answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
-                    return ""
+                    return ""  # complete: the requested range would begin at its end
                 if answer.status_code == httpx.codes.TEMPORARY_REDIRECT and headers:
                     return str(answer.headers.get("Location", ""))
                 if answer.is_error:

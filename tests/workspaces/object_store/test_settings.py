@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from trainhub.blob_store import store_configuration
 from trainhub.env import EnvError
+from trainhub.storage.blob_store import store_configuration
 
 
 def configured(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
