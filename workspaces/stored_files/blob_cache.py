@@ -85,7 +85,8 @@ def is_local(sha256: str) -> bool:
 
 
 def absent_hashes(hashes: Iterable[str]) -> set[str]:
-    """Returns those of the hashes whose blob is neither on this disk nor in the object store; many at once."""
+    """Returns those of the hashes whose blob is neither on this disk nor in the object store; many at "
+    "once."""
     elsewhere = {sha256 for sha256 in hashes if not blobs.path(sha256).is_file()}
     return elsewhere - live_hashes(elsewhere)
 
