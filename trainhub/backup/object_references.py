@@ -85,6 +85,7 @@ def adopt_restored_rows(manifest: BackupManifest, data: Path) -> int:
                 state=ObjectState.WAITING,
                 server=socket.gethostname()[:100],
                 try_at=timezone.now(),
+                waits_since=timezone.now(),
                 tries=0,
                 error="",
             )

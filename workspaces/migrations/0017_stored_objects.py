@@ -21,6 +21,7 @@ class Migration(migrations.Migration):
                 ('size_bytes', models.BigIntegerField()),
                 ('state', models.CharField(choices=[('waiting', 'Waiting'), ('stored', 'Stored'), ('deleted', 'Deleted')], default='waiting', max_length=8)),
                 ('server', models.CharField(max_length=100)),
+                ('waits_since', models.DateTimeField(default=django.utils.timezone.now)),
                 ('kept_at', models.DateTimeField()),
                 ('try_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('tries', models.PositiveIntegerField(default=0)),

@@ -23,8 +23,8 @@ class StoredObject(models.Model):
 
     `place`: the bucket and prefix, as BLOB_STORE names them; `key`: the name below it, which no other row has
     or will have, so that who deletes an old object cannot hit a new one of the same content. `server`: whose
-    disk has the bytes while they wait. `kept_at`: when somebody has kept the file last. `try_at`: when the
-    upload is tried next, after `tries` that failed, the last one with `error`."""
+    disk has the bytes while they wait, `waits_since` when. `kept_at`: when somebody has kept the file last.
+    `try_at`: when the upload is tried next, after `tries` that failed, the last one with `error`."""
 
     place = models.CharField(max_length=400)
     sha256 = models.CharField(max_length=64)
@@ -32,6 +32,7 @@ class StoredObject(models.Model):
     size_bytes = models.BigIntegerField()
     state = models.CharField(max_length=8, choices=ObjectState, default=ObjectState.WAITING)
     server = models.CharField(max_length=100)
+    waits_since = models.DateTimeField(default=timezone.now)
     kept_at = models.DateTimeField()
     try_at = models.DateTimeField(default=timezone.now)
     tries = models.PositiveIntegerField(default=0)

@@ -65,7 +65,7 @@ def record_object(sha256: str, size: int, kept_at: datetime | None = None) -> No
                 sha256=sha256,
                 key=f"{sha256[:2]}/{sha256}-{secrets.token_hex(4)}",
                 size_bytes=size,
-                server=socket.gethostname()[:100],
+                server=_server(),
                 kept_at=kept_at or timezone.now(),
             )
     except IntegrityError:
@@ -116,6 +116,12 @@ def mark_uploaded(row: StoredObject) -> bool:
     return bool(waiting.update(state=ObjectState.STORED, error="", server=""))
 
 
+def forget_upload(sha256: str) -> None:
+    """Deletes the row of a file that waits on this server and is damaged there, so that the same bytes can be
+    stored again."""
+    live_objects().filter(sha256=sha256, state=ObjectState.WAITING, server=_server()).delete()
+
+
 def postpone_upload(row: StoredObject, error: str) -> None:
     """Records that an upload has failed; each one waits twice as long as the one before."""
     pause_s = min(SHORTEST_PAUSE_S * 2 ** min(row.tries, 10), LONGEST_PAUSE_S)
@@ -132,6 +138,10 @@ def expired_objects(count: int) -> list[StoredObject]:
     before = timezone.now() - timedelta(days=configuration.deleted_days)
     deleted = StoredObject.objects.filter(place=configuration.place, state=ObjectState.DELETED)
     return list(deleted.filter(deleted_at__lte=before).order_by("pk")[:count])
+
+
+def _server() -> str:
+    return socket.gethostname()[:100]
 
 
 def _batches(hashes: Iterable[str]) -> Iterator[list[str]]:

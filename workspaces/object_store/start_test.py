@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from workspaces.object_store.client import ObjectClient, store_configuration
 from workspaces.object_store.errors import StoreUnavailable
-from workspaces.object_store.models import LIVE, ObjectState, StoredObject
+from workspaces.object_store.models import ObjectState, StoredObject
 from workspaces.object_store.rows import waiting_objects
 
 # An upload that has waited for so long is a warning.
@@ -57,8 +57,7 @@ def _files_elsewhere() -> str:
 
 
 def _late_uploads() -> str:
-    # The time of the next try is near; how old the row is says when it was kept last.
-    late = waiting_objects().filter(kept_at__lt=timezone.now() - LATE, state__in=LIVE)
+    late = waiting_objects().filter(waits_since__lt=timezone.now() - LATE)
     first = late.exclude(error="").first() or late.first()
     if first is None:
         return ""

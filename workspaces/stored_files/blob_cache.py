@@ -7,6 +7,7 @@ Who has a copy open goes on reading it after it was removed."""
 from __future__ import annotations
 
 import logging
+import math
 import os
 import shutil
 import threading
@@ -85,8 +86,7 @@ def is_local(sha256: str) -> bool:
 
 
 def absent_hashes(hashes: Iterable[str]) -> set[str]:
-    """Returns those of the hashes whose blob is neither on this disk nor in the object store; many at "
-    "once."""
+    """Returns those of many hashes whose blob is neither on this disk nor in the object store."""
     elsewhere = {sha256 for sha256 in hashes if not blobs.path(sha256).is_file()}
     return elsewhere - live_hashes(elsewhere)
 
@@ -124,17 +124,14 @@ def uploaded_row(row: StoredObject) -> StoredObject:
 def has_room(size: int) -> bool:
     """Makes room for a copy of `size` bytes. Returns whether there is room now."""
     configuration = store_configuration()
-    limit = configuration.cache_bytes if configuration else 0
-    if free_bytes() < size + MIN_FREE_BYTES:
-        return False
-    if not limit:
-        return True
+    limit = configuration.cache_bytes if configuration and configuration.cache_bytes else math.inf
     with _usage.lock:
         is_old = time.monotonic() - _usage.counted_at > COUNT_EVERY_S
-        if is_old or _usage.bytes + size > limit:
-            _usage.bytes = _evict(int(limit * TARGET_SHARE), size, limit)
+        shortage = size + MIN_FREE_BYTES - free_bytes()
+        if is_old or shortage > 0 or _usage.bytes + size > limit:
+            _usage.bytes = _evict(limit - size, shortage)
             _usage.counted_at = time.monotonic()
-        is_enough = _usage.bytes + size <= limit
+        is_enough = _usage.bytes + size <= limit and free_bytes() >= size + MIN_FREE_BYTES
         if is_enough:
             _usage.bytes += size
     return is_enough
@@ -199,22 +196,20 @@ def missing_object(row: StoredObject) -> StoreUnavailable:
     )
 
 
-def _evict(target: int, needed: int, limit: int) -> int:
-    """Counts the files on the disk, and removes copies until at most `target` bytes are left beside `needed`
-    ones, if they take more than `limit`. Returns the bytes that are left."""
+def _evict(limit: float, shortage: int) -> int:
+    """Counts the files on the disk. Removes copies if they take more than `limit` bytes, and as many as the
+    disk lacks (`shortage`, in bytes). Returns the bytes that are left."""
     copies = list(_copies())
     total = sum(copy.size for copy in copies)
-    if total + needed <= limit:
-        return total
+    excess = max(shortage, total - int(limit * TARGET_SHARE) if total > limit else 0)
     newest = time.time() - IN_USE_S
-    old = sorted(copy for copy in copies if copy.used_at < newest)
+    old = sorted(copy for copy in copies if copy.used_at < newest) if excess > 0 else []
     for some in (old[start : start + _AT_ONCE] for start in range(0, len(old), _AT_ONCE)):
         uploaded = live_hashes([copy.name for copy in some], ObjectState.STORED)
         for copy in some:
-            if total + needed <= target:
-                return total
-            if copy.name in uploaded and _remove(copy.name):
+            if excess > 0 and copy.name in uploaded and _remove(copy.name):
                 total -= copy.size
+                excess -= copy.size
     return total
 
 

@@ -124,9 +124,7 @@ def upload_file(row: StoredObject) -> bool:
     except BlockingIOError:
         return False
     except blobs.DamagedBlob:
-        # It was set aside, and the log says so. Without the row an upload of the same bytes is taken again.
-        StoredObject.objects.filter(pk=row.pk, state=ObjectState.WAITING).delete()
-        return False
+        return False  # it was set aside with its row, and the log says so
     except StoreUnavailable as error:
         if not row.tries:
             log.warning("%s is not uploaded yet, and is tried again: %s", row, error)

@@ -95,6 +95,26 @@ def test_a_copy_that_is_damaged_is_fetched_again(store: S3Server) -> None:
     assert blob_cache.local_path(sha256).read_bytes() == b"weights"
 
 
+def test_what_is_damaged_before_it_is_uploaded_can_be_sent_again(store: S3Server) -> None:
+    sha256 = stored(b"weights")
+    file = blobs.path(sha256)
+    file.chmod(0o600)
+    file.write_bytes(b"weighed")
+    with pytest.raises(blobs.DamagedBlob):
+        blobs.verify(sha256)
+    assert not blobs.hold(sha256)
+    assert uploaded(b"weights") == sha256
+
+
+def test_copies_go_where_the_disk_is_full(store: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    sha256, new = uploaded(b"8" * 1000), uploaded(b"9" * 1000)
+    used(sha256, 2)
+    monkeypatch.setattr(blob_cache, "free_bytes", lambda: blob_cache.MIN_FREE_BYTES - 500)
+    assert not blob_cache.has_room(0)
+    assert not blobs.path(sha256).exists()
+    assert blobs.path(new).exists()
+
+
 def test_what_another_server_has_not_uploaded_yet_is_said_with_its_name(store: S3Server) -> None:
     sha256 = stored(b"weights")
     blobs.path(sha256).rename(blobs.root() / "on-the-other-disk")

@@ -17,13 +17,17 @@ from workspaces.stored_files import blob_gc, blob_uploads, blobs, deletions
 from workspaces.stored_files.object_sweep import delete_expired_objects
 
 pytestmark = pytest.mark.django_db(transaction=True)
-LATER = time.time() + blob_gc.KEEP_UNNAMED_S + 60
+
+
+def later() -> float:
+    """Returns a time at which nobody has kept what is kept now for long enough."""
+    return time.time() + blob_gc.KEEP_UNNAMED_S + 60
 
 
 def test_a_file_that_nothing_names_goes_after_a_week_and_its_object_after_another(store: S3Server) -> None:
     sha256 = uploaded(b"nobody's", is_local=False)
     assert blob_gc.sweep() == 0
-    assert blob_gc.sweep(LATER) == 1
+    assert blob_gc.sweep(later()) == 1
     assert not blobs.exists(sha256)
     assert delete_expired_objects() == 0
     assert len(objects(store)) == 1
@@ -35,7 +39,7 @@ def test_a_file_that_nothing_names_goes_after_a_week_and_its_object_after_anothe
 
 def test_its_copy_goes_with_it(store: S3Server) -> None:
     sha256 = uploaded(b"nobody's")
-    assert blob_gc.sweep(LATER) == 1
+    assert blob_gc.sweep(later()) == 1
     assert not blobs.path(sha256).exists()
 
 
@@ -57,14 +61,14 @@ def test_what_is_deleted_at_once_is_counted(store: S3Server) -> None:
 def test_nothing_ends_while_a_backup_runs(store: S3Server) -> None:
     sha256 = uploaded(b"12345", is_local=False)
     with deletions.held(1):
-        assert blob_gc.sweep(LATER) == 0
+        assert blob_gc.sweep(later()) == 0
     assert blobs.exists(sha256)
 
 
 def test_the_same_bytes_stored_again_get_another_object(store: S3Server, settings: Any) -> None:
     """What deletes the old one, perhaps on another server and a moment late, cannot hit the new one."""
     sha256 = uploaded(b"again")
-    assert blobs.discard(sha256, unkept_since=LATER) == 5
+    assert blobs.discard(sha256, unkept_since=later()) == 5
     assert uploaded(b"again") == sha256
     reconfigure(settings, deleted_days=0.0)
     assert delete_expired_objects() == 1
@@ -75,7 +79,7 @@ def test_the_same_bytes_stored_again_get_another_object(store: S3Server, setting
 
 def test_while_the_store_is_away_objects_are_left_for_later(store: S3Server, settings: Any) -> None:
     sha256 = uploaded(b"again")
-    blobs.discard(sha256, unkept_since=LATER)
+    blobs.discard(sha256, unkept_since=later())
     reconfigure(settings, deleted_days=0.0)
     store.is_away = True
     assert delete_expired_objects() == 0
@@ -96,5 +100,5 @@ def test_a_copy_on_another_server_is_taken_up_anew_by_who_names_it(store: S3Serv
 def test_a_copy_that_no_row_and_no_name_knows_goes_by_its_time(store: S3Server) -> None:
     sha256 = stored(b"left behind")
     StoredObject.objects.all().delete()
-    assert blob_gc.sweep(LATER) == 1
+    assert blob_gc.sweep(later()) == 1
     assert not blobs.exists(sha256)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.utils import timezone
 
 from tests.stores.s3_server import S3Server
 from tests.workspaces.object_store.conftest import reconfigure
@@ -120,7 +122,7 @@ class TestStart:
 
     def test_uploads_that_wait_long_are_named(self, store: S3Server) -> None:
         sha256 = stored(b"late")
-        blobs.set_stored_time(sha256, time.time() - 3600)
+        StoredObject.objects.update(waits_since=timezone.now() - timedelta(hours=1))
         (sentence,) = require_store()
         assert f"the server {row_of(sha256).server} does not upload them" in sentence
         assert row_of(sha256).state == ObjectState.WAITING
