@@ -12,7 +12,7 @@ from django.db import DatabaseError
 from workspaces import set_aside
 from workspaces.models import Secret
 from workspaces.object_store.errors import StoreUnavailable
-from workspaces.object_store.start_test import require_store
+from workspaces.object_store.start_test import object_row_warnings, require_store
 from workspaces.secrets import hub_secrets, store
 
 HINT = (
@@ -54,6 +54,13 @@ def object_store(**_: Any) -> list[CheckMessage]:
         return [Warning(sentence, id="workspaces.W003") for sentence in require_store()]
     except StoreUnavailable as error:
         return [Error(str(error), id="workspaces.E001")]
+
+
+@register(Tags.database)
+def stored_objects(databases: Collection[str] | None = None, **_: Any) -> list[CheckMessage]:
+    if "default" not in (databases or ()):
+        return []
+    return [Warning(sentence, id="workspaces.W004") for sentence in object_row_warnings()]
 
 
 @register(Tags.database)

@@ -30,10 +30,11 @@ def require_store() -> list[str]:
             if error.is_lasting:
                 raise
             warnings.append(f"{error} Until then new files wait on this disk, and others cannot be read.")
-    return [*warnings, *_row_warnings()]
+    return warnings
 
 
-def _row_warnings() -> list[str]:
+def object_row_warnings() -> list[str]:
+    """Returns what the rows say that an operator should know, as sentences."""
     try:
         return [*filter(None, (_files_elsewhere(), _late_uploads()))]
     except DatabaseError:

@@ -17,7 +17,7 @@ from tests.workspaces.object_store.conftest import reconfigure
 from tests.workspaces.object_store.files import objects, row_of, stored, uploaded
 from workspaces.checks import object_store
 from workspaces.object_store.models import ObjectState, StoredObject
-from workspaces.object_store.start_test import require_store
+from workspaces.object_store.start_test import object_row_warnings, require_store
 from workspaces.stored_files import blob_gc, blobs
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -84,7 +84,7 @@ def test_rows_of_another_store_are_not_forgotten_while_it_alone_has_the_bytes(
     reconfigure(settings, prefix="elsewhere")
     with pytest.raises(CommandError, match="only in s3://birds/hub"):
         run("forget-other-stores")
-    assert any("Set BLOB_STORE=s3://birds/hub" in sentence for sentence in require_store())
+    assert any("Set BLOB_STORE=s3://birds/hub" in sentence for sentence in object_row_warnings())
 
 
 def test_verifying_names_what_is_lost_and_what_is_other(store: S3Server) -> None:
@@ -123,6 +123,6 @@ class TestStart:
     def test_uploads_that_wait_long_are_named(self, store: S3Server) -> None:
         sha256 = stored(b"late")
         StoredObject.objects.update(waits_since=timezone.now() - timedelta(hours=1))
-        (sentence,) = require_store()
+        (sentence,) = object_row_warnings()
         assert f"the server {row_of(sha256).server} does not upload them" in sentence
         assert row_of(sha256).state == ObjectState.WAITING

@@ -21,7 +21,7 @@ from workspaces.bootstrap import OWNER, ensure_owner
 from workspaces.management.hub_command import HubCommand
 from workspaces.models import ApiToken, User
 from workspaces.object_store.errors import StoreUnavailable
-from workspaces.object_store.start_test import require_store
+from workspaces.object_store.start_test import object_row_warnings, require_store
 
 VISITOR = "demo visitor"
 
@@ -53,7 +53,7 @@ class Command(HubCommand):
             else _demo(json.loads(options["demo"].read_text()))
         )
         try:
-            notices = [*set_aside.sentences(), *require_store()]
+            notices = [*set_aside.sentences(), *require_store(), *object_row_warnings()]
         except StoreUnavailable as error:
             raise CommandError(str(error)) from error
         self.stdout.write(json.dumps({"password": password, "notices": notices, **prepared}))
