@@ -118,10 +118,10 @@ def check_no_gpu_was_shared(logs: list[RankLog]) -> None:
             users = spans.setdefault((log.host, gpu), {})
             begin, end = users.get((log.run, log.attempt), (log.begin, log.end))
             users[log.run, log.attempt] = min(begin, log.begin), max(end, log.end)
-    for gpu, users in spans.items():
+    for place, users in spans.items():
         in_turn = sorted(users.items(), key=lambda user: user[1])
         for (earlier, (_, end)), (later, (begin, _)) in pairwise(in_turn):
-            assert end <= begin, f"at one time on {gpu}: {earlier} and {later}"
+            assert end <= begin, f"at one time on {place}: {earlier} and {later}"
 
 
 def check_logs(world: ChaosHosts, details: dict[str, dict[str, Any]], logs: list[RankLog]) -> None:

@@ -17,7 +17,7 @@ from tests.chaos.troubles import TROUBLES
 from tests.chaos.world import ChaosHosts
 
 log = logging.getLogger(__name__)
-pytestmark = [pytest.mark.hosts, pytest.mark.slow]
+pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.long]
 SECONDS = float(os.environ.get("TRAINHUB_CHAOS_SECONDS", "45"))
 SEED = int(os.environ.get("TRAINHUB_CHAOS_SEED", "0")) or secrets.randbelow(10**6)
 
