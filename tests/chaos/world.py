@@ -18,7 +18,7 @@ from tests.hosts.worlds import world
 from tests.hub import eventually
 
 HOSTS = 4
-DISK_MIB = 512
+DISK_MIB, MIB = 256, 2**20
 SETTINGS = {"NODE_UNREACHABLE_AFTER": "4", "NODE_LOST_AFTER": "15"}
 
 
@@ -85,10 +85,12 @@ class ChaosHosts(Hosts):
             subprocess.run(["umount", "-l", str(self._disk)], check=False, capture_output=True)
 
     def fill_disk(self, *, free_bytes: int) -> None:
-        """Leaves the hub this much of its disk."""
+        """Leaves the hub about this much of its disk, on which others write meanwhile."""
         facts = os.statvfs(self._disk)
         size = max(0, facts.f_bavail * facts.f_frsize - free_bytes)
-        subprocess.run(["fallocate", "-l", str(size), str(self._disk / "full")], check=True)
+        with (self._disk / "full").open("wb") as file, suppress(OSError):
+            while size > 0:
+                size -= file.write(b"x" * min(size, MIB))
 
     def empty_disk(self) -> None:
         (self._disk / "full").unlink(missing_ok=True)
