@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from tests.chaos.world import SETTINGS, ChaosHosts
+from tests.hosts import processes
 from tests.hosts.wiring import ip
 from tests.hub import eventually
 
@@ -65,6 +66,8 @@ def stop_an_agent(world: ChaosHosts, chance: random.Random) -> str:
     pid = host.agent_pid()
     os.kill(pid, signal.SIGSTOP)
     time.sleep(seconds)
+    # nsenter, by which it was started, stops itself with it.
+    os.kill(processes.parent(pid), signal.SIGCONT)
     os.kill(pid, signal.SIGCONT)
     return f"SIGSTOP of the agent of {host.name} for {seconds:.1f} s"
 
