@@ -9,13 +9,13 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from tests.chaos.database import Database
 from tests.harness import guard
 from tests.hosts.bench import Host, Hosts, HostsHub
 from tests.hosts.unhealthy import build_clock
 from tests.hosts.wiring import ip
 from tests.hosts.worlds import world
 from tests.hub import eventually
+from tests.platform.database import Database
 
 HOSTS = 4
 DISK_MIB, MIB = 256, 2**20
