@@ -21,6 +21,7 @@ from clusters.models import JoinToken, Node
 from clusters.node_reports.notices import agent_version, has_other_agent
 from clusters.overview import ClusterCard, cluster_card, cluster_cards, node_cards
 from clusters.slurm_partitions.partition_overview import partition_overview
+from clusters.slurm_partitions.token_access import own_access
 from clusters.visibility import clusters_of, visible_nodes
 from trainhub_launch.metrics import GPU_KEYS
 from workspaces.access import WorkspaceRequest, must_operate, needs
@@ -79,7 +80,12 @@ def _partition(request: WorkspaceRequest, card: ClusterCard) -> HttpResponse:
     page = (
         "clusters/slurm/_cluster.html" if request.headers.get("HX-Request") else "clusters/slurm/cluster.html"
     )
-    return render(request, page, {"card": card, "slurm": partition_overview(card.cluster)})
+    context = {
+        "card": card,
+        "slurm": partition_overview(card.cluster),
+        "access": own_access(card.cluster, request.principal.user),
+    }
+    return render(request, page, context)
 
 
 @needs(Role.VIEWER)

@@ -69,8 +69,9 @@ class OutsideScheduler(Protocol):
         """Returns what holds for such a run there and not in other clusters: fields of the spec, each with a
         sentence."""
 
-    def cancel(self, keys: Sequence[AttemptKey]) -> None:
-        """Gives up what the attempts have or wait for."""
+    def cancel(self, keys: Sequence[AttemptKey]) -> Mapping[AttemptKey, str]:
+        """Gives up what the attempts have or wait for. Returns those whose scheduler could not be told so for
+        want of something that a person has to do, with the sentence what: to be asked again."""
 
     def open_attempts(self) -> list[AttemptKey]:
         """Returns the attempts that have or wait for something, in all clusters of this kind."""

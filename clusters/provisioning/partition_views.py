@@ -23,6 +23,7 @@ from clusters.slurm_partitions import account_table, login_node
 from clusters.slurm_partitions.cluster_examination import examine_cluster
 from clusters.slurm_partitions.forms import PartitionForm, UnixAccountForm
 from clusters.slurm_partitions.partition_settings import PartitionRefused
+from clusters.slurm_partitions.token_access import observer_access
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, operators_only
 from workspaces.authentication.confirmation import requires_password
@@ -151,6 +152,7 @@ def _page(
         "checks": checks,
         "login": login_node.login_node_of(cluster),
         "wrapper_name": login_wrapper.NAME,
+        "observer": observer_access(cluster),
     }
     return render(
         request, "clusters/slurm/settings.html", context, status=400 if page_forms.is_refused else 200

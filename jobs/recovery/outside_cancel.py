@@ -4,6 +4,7 @@ so within seconds."""
 from __future__ import annotations
 
 from clusters.kinds import BACKENDS
+from jobs import lifecycle
 from jobs.models import Run
 from jobs.states import FINAL
 
@@ -14,4 +15,6 @@ def leave_queue(run_id: str) -> None:
         return
     for backend in BACKENDS.values():
         if backend.scheduler is not None:
-            backend.scheduler.cancel([key for key in backend.scheduler.open_attempts() if key[0] == run_id])
+            keys = [key for key in backend.scheduler.open_attempts() if key[0] == run_id]
+            for (holder, attempt), sentence in backend.scheduler.cancel(keys).items():
+                lifecycle.record_event(holder, sentence, attempt=attempt)
