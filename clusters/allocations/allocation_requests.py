@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from django.db import transaction
 from django.utils import timezone
 
 from clusters.allocations import partitions, unix_accounts
@@ -205,14 +206,13 @@ class EndedJob:
     canceled_by: int | str | None = None
 
 
-def observe(now: datetime) -> list[EndedJob]:
-    """Looks at all open allocations with one call for each cluster. Returns those whose job has ended, which
-    are over now. A Slurm that does not answer says nothing about any job."""
+def observe(now: datetime, tell: Callable[[EndedJob], None]) -> None:
+    """Looks at all open allocations with one call for each cluster. Tells of those whose job has ended, which
+    are over once that is done. A Slurm that does not answer says nothing about any job."""
     by_cluster: dict[int, list[Allocation]] = defaultdict(list)
     rows = Allocation.objects.filter(over_at=None).exclude(job_id=None).select_related("cluster", "person")
     for allocation in rows:
         by_cluster[allocation.cluster_id].append(allocation)
-    ended = []
     for allocations in by_cluster.values():
         row = partitions.partition_of(allocations[0].cluster)
         try:
@@ -226,14 +226,15 @@ def observe(now: datetime) -> list[EndedJob]:
             continue
         partitions.record_trouble(row, None, now)
         for allocation in allocations:
-            end = _store(allocation, jobs.get(allocation.job_id or 0), now)
-            if end is not None:
-                ended.append(end)
+            # Both or none: a run that did not hear of the end would be taken for one that lost its nodes.
+            with transaction.atomic():
+                end = _store(allocation, jobs.get(allocation.job_id or 0), now)
+                if end is not None:
+                    tell(end)
         # One statement for all, because few rows have changed otherwise. After them: who reads that Slurm was
         # heard must also read what it said.
         present = [item.pk for item in allocations if item.job_id in jobs]
         Allocation.objects.filter(pk__in=present).update(seen_at=now)
-    return ended
 
 
 def _store(allocation: Allocation, job: JobStatus | None, now: datetime) -> EndedJob | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 
 from django.utils import timezone
@@ -38,6 +38,8 @@ FIELD = "resources.cluster"
 
 
 class SlurmScheduler:
+    name = "Slurm"
+
     def place(self, request: Request) -> tuple[FreeNode, ...] | Refusal:
         cluster = request.cluster
         row = partitions.partition_of(cluster)
@@ -120,11 +122,11 @@ class SlurmScheduler:
     def open_attempts(self) -> list[AttemptKey]:
         return list(Allocation.objects.filter(over_at=None).values_list("holder", "attempt"))
 
-    def observe(self) -> list[LostAttempt]:
+    def observe(self, tell: Callable[[LostAttempt], None]) -> None:
         token_warnings.warn_of_ends(timezone.now())
         # Not at once: whoever is told of the end must be the first to act on it.
         redemption.release_nodes_of_ended()
-        return [_lost(end) for end in allocation_requests.observe(timezone.now())]
+        allocation_requests.observe(timezone.now(), lambda end: tell(_lost(end)))
 
     def may_explain(self, key: AttemptKey, now: datetime) -> bool:
         return end_reports.may_explain(key, now)

@@ -15,8 +15,9 @@ class JobStatus:
     """One job as Slurm reports it. Times are seconds since 1970.
 
     `start_at` is Slurm's estimate while the job waits; `end_at` of a running job is its time limit.
-    `restart_count` is None from sacct, which does not know it. `exit_code` and `signal` are None before the
-    end. `canceled_by` is the Unix account, its number or its name, where accounting tells it."""
+    `restart_count` is None from accounting, which does not know it. `exit_code` and `signal` are None before
+    the end, and where slurmrestd does not know them. `canceled_by` is the Unix account, its number or its
+    name, where accounting tells it."""
 
     job_id: int
     state: SlurmState

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import ssl
 import time
 
 import httpx
@@ -90,7 +91,8 @@ class RestHost:
 
     def answers(self) -> bool:
         try:
-            with httpx.Client(verify=str(self.folder / "tls" / "ca.pem")) as client:
+            context = ssl.create_default_context(cadata=self.authority)
+            with httpx.Client(verify=context) as client:
                 return client.get(self.url).status_code == httpx.codes.UNAUTHORIZED
         except httpx.HTTPError:
             return False

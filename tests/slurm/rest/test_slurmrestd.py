@@ -73,13 +73,16 @@ class TestJobs:
         assert observer.jobs_of_accounting([999_998, 999_999]) == {}
 
     def test_of_accounting_are_those_that_were_asked_for(self, ada: Person, observer: RestClient) -> None:
-        jobs = [ada.submit("exit 3"), ada.submit("exit 4"), ada.submit("true")]
+        jobs = [ada.submit("exit 3"), ada.submit("kill -9 $$"), ada.submit("true")]
         for job in jobs:
             ada.until_ended(job)
         wanted = jobs[:2]
         eventually(lambda: len(observer.jobs_of_accounting(wanted)) == 2, STATE_S, "they are known")
         ended = observer.jobs_of_accounting(wanted)
-        assert [ended[job].exit_code for job in wanted] == [3, 4]
+        assert [(ended[job].state.word, ended[job].signal) for job in wanted] == [
+            ("FAILED", None),
+            ("FAILED", 9),
+        ]
 
     @pytest.mark.parametrize(
         ("change", "words"),

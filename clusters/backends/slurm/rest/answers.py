@@ -40,9 +40,7 @@ def job_of_controller(item: Item) -> JobStatus:
 
 def job_of_accounting(item: Item) -> JobStatus:
     state, _ = parse_state(_text(item["state"], "current"))
-    code, times = item["exit_code"], item["time"]
-    signal = code.get("signal") or {}
-    # While nobody canceled it, this is empty or root.
+    signal, times = item["exit_code"].get("signal") or {}, item["time"]
     canceled_by = _text(item, "kill_request_user") if state.word == "CANCELLED" else ""
     return JobStatus(
         _id(item),
@@ -59,7 +57,7 @@ def job_of_accounting(item: Item) -> JobStatus:
         _number(times, "submission"),
         _number(times, "start"),
         _number(times, "end"),
-        exit_code=_number(code, "return_code") or 0 if state.is_final else None,
+        # Its `return_code` is 0 also for jobs that ended with another one.
         signal=_number(signal, "signal_id") if state.is_final else None,
         canceled_by=canceled_by or None,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -35,11 +35,13 @@ _AWAY = (
 
 
 class RestProblem(SlurmError):
-    """An answer of slurmrestd that reports an error of Slurm with this number."""
+    """An answer of slurmrestd that reports an error of Slurm with this number. `content`: all of it."""
 
-    def __init__(self, fault: SlurmFault, message: str, number: int) -> None:
+    def __init__(
+        self, fault: SlurmFault, message: str, number: int, content: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(fault, message)
-        self.number = number
+        self.number, self.content = number, content or {}
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class RestCalls:
 
     server: RestServer
     account: str
-    token: str
+    token: str = field(repr=False)
     max_s: float = CALL_TIMEOUT_S
 
     def send(
@@ -112,7 +114,7 @@ class RestCalls:
             # Reads fail alike for a token that is refused and for a controller that is away.
             self.check_token()
             raise RestProblem(SlurmFault.CONTROLLER_AWAY, f"{_AWAY} ({detail})", number)
-        raise RestProblem(SlurmFault.REFUSED, f"Slurm refused: {detail}", number)
+        raise RestProblem(SlurmFault.REFUSED, f"Slurm refused: {detail}", number, content)
 
     def _call(self, method: str, path: str, body: Any, timeout_s: float) -> httpx.Response:
         headers = {"X-SLURM-USER-NAME": self.account, "X-SLURM-USER-TOKEN": self.token}

@@ -51,7 +51,13 @@ class RestClient:
                 SlurmFault.NO_ACCOUNT, "A job must not belong to root. Map the person to a plain account."
             )
         body = {"script": batch_script(job), "job": job_properties(job)}
-        answer = self.calls.send("POST", f"{SLURM}/job/submit", body=body, timeout_s=SUBMIT_TIMEOUT_S)
+        try:
+            answer = self.calls.send("POST", f"{SLURM}/job/submit", body=body, timeout_s=SUBMIT_TIMEOUT_S)
+        except RestProblem as problem:
+            # A job that cannot start now is queued nevertheless, as sbatch says without a word.
+            if not problem.content.get("job_id"):
+                raise
+            answer = problem.content
         number = answer.get("job_id")
         if not isinstance(number, int) or number <= 0:
             raise _unreadable("job/submit", f"job_id is {number!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from clusters.backends.slurm.settings import USER
@@ -25,7 +25,7 @@ class TokenRefused(ValueError):
 class TokenClaims:
     """`value` is the token alone. Nobody but Slurm can check its signature."""
 
-    value: str
+    value: str = field(repr=False)
     account: str
     expires_at: datetime
 
