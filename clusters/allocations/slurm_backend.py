@@ -119,6 +119,10 @@ class SlurmScheduler:
     def cancel(self, keys: Sequence[AttemptKey]) -> Mapping[AttemptKey, str]:
         return allocation_requests.cancel_all(_of(keys))
 
+    def pending_cancel(self, holder: str) -> str:
+        waiting = Allocation.objects.filter(holder=holder, over_at=None).exclude(cancel_trouble="")
+        return waiting.values_list("cancel_trouble", flat=True).first() or ""
+
     def open_attempts(self) -> list[AttemptKey]:
         return list(Allocation.objects.filter(over_at=None).values_list("holder", "attempt"))
 

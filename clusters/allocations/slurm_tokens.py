@@ -63,12 +63,12 @@ def calls_of_person(row: SlurmPartition, account: str, person: User | None) -> R
     if token is None or token.account != account or token.expires_at <= timezone.now():
         who = person.get_username() if person else f"whoever has the account {account}"
         has = token is not None and token.account == account
-        what = "The token" if has else "There is no token"
+        what = "The token" if has else "The hub has no token"
         end = f" expired at {token.expires_at:%Y-%m-%d %H:%M} UTC" if has and token else ""
         raise SlurmError(
             SlurmFault.TOKEN,
-            f"{what} of {account} for Slurm{end}. On a login node, {who} has to run as {account}: {COMMAND} "
-            f"and enter its line at {token_page(row.cluster)}.",
+            f"{what} of {account} for Slurm{end}. On a login node, {who} has to run '{COMMAND}' as {account} "
+            f"and enter the line that it prints at {token_page(row.cluster)}.",
         )
     return RestCalls(server_of(row), token.account, _value(token))
 

@@ -75,6 +75,10 @@ class OutsideScheduler(Protocol):
         """Gives up what the attempts have or wait for. Returns those whose scheduler could not be told so for
         want of something that a person has to do, with the sentence what: to be asked again."""
 
+    def pending_cancel(self, holder: str) -> str:
+        """Returns why something of this holder is not given up yet although `cancel` was called, "" if that
+        is not so."""
+
     def open_attempts(self) -> list[AttemptKey]:
         """Returns the attempts that have or wait for something, in all clusters of this kind."""
 

@@ -104,8 +104,7 @@ class ResourcesForm(StepForm[ResourcesPart]):
         required=False,
         min_value=LEAST_CPUS,
         max_value=MOST_CPUS,
-        help_text="The run gets that many and cannot use more. Blank means no limit, or in a cluster with a "
-        "queue of its own one for each process.",
+        help_text="The run gets that many and cannot use more. Blank: no limit, or what the queue gives.",
     )
     disk = forms.CharField(
         label="Disk per node",
