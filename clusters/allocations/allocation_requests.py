@@ -72,6 +72,9 @@ def request_allocation(request: Request) -> Allocation:
             "sentence": "It is being submitted to Slurm.",
         },
     )
+    if allocation.state == S.WANTED and allocation.calling_until is None and allocation.account != account:
+        # The table was changed before Slurm heard of it.
+        advance(allocation, S.WANTED, account=account)
     return allocation
 
 

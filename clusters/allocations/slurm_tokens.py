@@ -60,8 +60,16 @@ def calls_of_observer(row: SlurmPartition) -> RestCalls:
 def calls_of_person(row: SlurmPartition, account: str, person: User | None) -> RestCalls:
     """Raises SlurmError if the person has entered no token of this account that can be used."""
     token = None if person is None else token_of(row.cluster, person)
+    if unix_accounts.account_of(row.cluster, person) != account:
+        # A job of an earlier entry of the table: no token of theirs would be taken for it.
+        raise SlurmError(
+            SlurmFault.TOKEN,
+            f"The table of {row.cluster.name} has the account {account} no more for "
+            f"{person or 'whoever submitted this'}, so the hub cannot act as {account} in Slurm. An operator "
+            "can enter it again, or cancel the job there with scancel.",
+        )
     if token is None or token.account != account or token.expires_at <= timezone.now():
-        who = person.get_username() if person else f"whoever has the account {account}"
+        who = person.get_username() if person else account
         has = token is not None and token.account == account
         what = "The token" if has else "The hub has no token"
         end = f" expired at {token.expires_at:%Y-%m-%d %H:%M} UTC" if has and token else ""

@@ -14,6 +14,7 @@ from clusters.allocations import allocation_requests, partitions, redemption, sl
 from clusters.allocations.claim_codes import claim_code
 from clusters.allocations.redemption import Claim, ClaimRefused
 from clusters.allocations.states import AllocationState
+from clusters.backends.contract import Request
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
 from clusters.backends.slurm.script import BatchJob
 from clusters.models import Allocation, Cluster, SlurmToken
@@ -23,6 +24,7 @@ from tests.clusters.slurm_partitions.builders import make_allocation, make_parti
 from tests.jobs.builders import queued
 from tests.people import api_client, client_of, make_contributor, make_operator, make_owner, principal_of
 from trainhub_launch.errors import SpecError
+from trainhub_launch.scheduler.capacity import Demand
 from workspaces.models import AuditEvent, Channel, Delivery, HubSecret, User
 from workspaces.notifications.events import TOKEN_ENDING
 from workspaces.secrets import hub_secrets
@@ -211,6 +213,23 @@ class TestWaiting:
         put(person, token())
         with pytest.raises(SlurmError, match="The hub has no token of ada"):
             partitions.client_of(partitions.partition_of(cluster), "ada", other)
+
+    def test_a_job_of_an_earlier_account_is_nobodys(self, cluster: Cluster, person: User) -> None:
+        put(person, token())
+        account_table.set_unix_account(cluster, person.username, "bo", make_operator())
+        with pytest.raises(SlurmError, match=r"has the account ada no more for .* with scancel") as error:
+            partitions.client_of(partitions.partition_of(cluster), "ada", person)
+        assert error.value.fault is SlurmFault.TOKEN
+
+    def test_a_run_that_waits_gets_the_account_of_now(self, cluster: Cluster, person: User) -> None:
+        allocation = make_allocation(cluster, "a" * 32, person, state="wanted", job_id=None)
+        account_table.set_unix_account(cluster, person.username, "bo", make_operator())
+        request = Request(
+            cluster, "a" * 32, 1, "run 1", Demand(1, 0, 1), principal_of(person).workspace, person
+        )
+        assert allocation_requests.request_allocation(request) == allocation
+        allocation.refresh_from_db()
+        assert allocation.account == "bo"
 
     def test_a_canceled_run_says_that_slurm_could_not_be_told(self, cluster: Cluster, person: User) -> None:
         run = queued(principal_of(person))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.attacks.server.separated import status, uid_of
 from tests.hub import eventually
+from tests.slurm.cluster import PROJECT
 from tests.slurm.hub import CLUSTER, PATIENCE_S
 from tests.slurm.login_node.plain_hub import HUB_ACCOUNT
 from tests.slurm.people import Person
@@ -112,6 +114,26 @@ def test_a_token_of_another_slurm_is_refused(slurm_hub: RestHub) -> None:
     assert "Slurm does not accept the token of ada" in answer.json()["errors"][0]["message"]
     answer = slurm_hub.runs.client.put(f"{ADDRESS}/observer-token/", json={"token": forged})
     assert "Slurm does not accept the token of ada" in answer.json()["errors"][0]["message"]
+
+
+def test_a_token_is_entered_by_the_line_of_the_documents(slurm_hub: RestHub) -> None:
+    text = (PROJECT / "docs" / "slurm.md").read_text()
+    (block,) = [part for part in text.split("```") if "curl -f -X PUT" in part]
+    line = block.replace("https://trainhub.example:8000", slurm_hub.hub.url)
+    account = ["setpriv", "--reuid=ada", "--regid=ada", "--init-groups"]
+    authority = slurm_hub.rest.folder / "hub-ca.pem"
+    authority.write_text((slurm_hub.hub.own_folder / "tls" / "ca.pem").read_text())
+    slurm_hub.end_token()
+    done = slurm_hub.rest.machine.run(
+        *account, "sh", "-ec", line,
+        env={
+            **slurm_hub.slurm.environment(),
+            "TRAINHUB_API_TOKEN": slurm_hub.hub.owner_token(),
+            "CURL_CA_BUNDLE": str(authority),
+        },
+    )  # fmt: skip
+    assert json.loads(done.stdout)["account"] == "ada"
+    slurm_hub.completes(slurm_hub.script(ALONE))
 
 
 def test_a_token_that_expires_while_a_run_is_queued(slurm_hub: RestHub, full: Person) -> None:

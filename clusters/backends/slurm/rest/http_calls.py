@@ -70,7 +70,7 @@ class RestCalls:
         answer = self._call(method, path, body, min(timeout_s, self.max_s))
         if answer.status_code == httpx.codes.UNAUTHORIZED:
             raise refused_token(self.account)
-        if answer.status_code == httpx.codes.NOT_FOUND:
+        if answer.status_code == httpx.codes.NOT_FOUND and VERSION in path:
             raise SlurmError(
                 SlurmFault.VERSION,
                 f"slurmrestd has no {path.split('/')[1]}/{VERSION}. TrainHub speaks that version: start "
