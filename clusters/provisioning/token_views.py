@@ -11,7 +11,10 @@ from django.views.decorators.http import require_POST
 from clusters.allocations import slurm_tokens
 from clusters.kinds import SLURM
 from clusters.models import Cluster, SlurmToken
+from clusters.overview import cluster_card
+from clusters.provisioning.partition_views import show_refused_token
 from clusters.slurm_partitions.forms import SlurmTokenForm
+from clusters.slurm_partitions.partition_page import show_partition
 from clusters.visibility import clusters_of
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, needs, operators_only
@@ -25,13 +28,15 @@ from workspaces.states import Role
 def set_own_token(request: WorkspaceRequest, name: str) -> HttpResponse:
     cluster = _own_cluster(request, name)
     form = SlurmTokenForm(request.POST)
-    try:
-        token = slurm_tokens.store_person_token(cluster, request.user, _text_of(form))
-    except SpecError as error:
-        messages.error(request, error.message)
-    else:
-        _confirm(request, f"Runs of yours can be submitted as {token.account}", token)
-    return redirect("cluster", cluster.name)
+    if form.is_valid():
+        try:
+            token = slurm_tokens.store_person_token(cluster, request.user, form.cleaned_data["token"])
+        except SpecError as error:
+            form.add_error("token", error.message)
+        else:
+            _confirm(request, f"Runs of yours can be submitted as {token.account}", token)
+            return redirect("cluster", cluster.name)
+    return show_partition(request, cluster_card(cluster, request.principal.workspace), form)
 
 
 @needs(Role.CONTRIBUTOR)
@@ -50,13 +55,15 @@ def remove_own_token(request: WorkspaceRequest, name: str) -> HttpResponse:
 def set_observer_token(request: WorkspaceRequest, name: str) -> HttpResponse:
     cluster = _partition(name)
     form = SlurmTokenForm(request.POST)
-    try:
-        token = slurm_tokens.store_observer_token(cluster, _text_of(form), request.user)
-    except SpecError as error:
-        messages.error(request, error.message)
-    else:
-        _confirm(request, f"The hub looks at Slurm as {token.account}", token)
-    return redirect("cluster-edit", cluster.name)
+    if form.is_valid():
+        try:
+            token = slurm_tokens.store_observer_token(cluster, form.cleaned_data["token"], request.user)
+        except SpecError as error:
+            form.add_error("token", error.message)
+        else:
+            _confirm(request, f"The hub looks at Slurm as {token.account}", token)
+            return redirect("cluster-edit", cluster.name)
+    return show_refused_token(request, cluster, form)
 
 
 @operators_only
@@ -71,13 +78,6 @@ def remove_observer_token(request: WorkspaceRequest, name: str) -> HttpResponse:
 
 def _confirm(request: WorkspaceRequest, what: str, token: SlurmToken) -> None:
     messages.success(request, f"{what} until {token.expires_at:%Y-%m-%d %H:%M} UTC.")
-
-
-def _text_of(form: SlurmTokenForm) -> str:
-    """Raises SpecError with the form's own message."""
-    if not form.is_valid():
-        raise SpecError(slurm_tokens.FIELD, f"The token: {form.errors['token'][0]}")
-    return str(form.cleaned_data["token"])
 
 
 def _own_cluster(request: WorkspaceRequest, name: str) -> Cluster:

@@ -36,19 +36,20 @@ class TokenAccess:
         return COMMAND
 
 
-def own_access(cluster: Cluster, person: User) -> TokenAccess | None:
-    """Returns None where no token is needed, and for people without an account there."""
+def own_access(cluster: Cluster, person: User, refused: SlurmTokenForm | None = None) -> TokenAccess | None:
+    """Returns None where no token is needed, and for people without an account there. `refused`: the form, if
+    it was sent and not taken."""
     account = unix_accounts.account_of(cluster, person)
     if not account or not _has_slurmrestd(cluster):
         return None
-    return TokenAccess(account, slurm_tokens.token_of(cluster, person), SlurmTokenForm())
+    return TokenAccess(account, slurm_tokens.token_of(cluster, person), refused or SlurmTokenForm())
 
 
-def observer_access(cluster: Cluster) -> TokenAccess | None:
-    """Returns None where no token is needed."""
+def observer_access(cluster: Cluster, refused: SlurmTokenForm | None = None) -> TokenAccess | None:
+    """Returns None where no token is needed. `refused`: as of `own_access`."""
     if not _has_slurmrestd(cluster):
         return None
-    return TokenAccess("", slurm_tokens.token_of(cluster, None), SlurmTokenForm())
+    return TokenAccess("", slurm_tokens.token_of(cluster, None), refused or SlurmTokenForm())
 
 
 def _has_slurmrestd(cluster: Cluster) -> bool:

@@ -133,8 +133,9 @@ class TestOwn:
 
     def test_is_given_and_removed_on_the_page(self, person: User) -> None:
         browser = client_of(person)
-        page = browser.post("/clusters/hpc/slurm-token/", {"token": token("bo")}, follow=True)
-        assert "This is a token of bo" in page.content.decode()
+        for text, words in ((token("bo"), "This is a token of bo"), ("", "This field is required")):
+            page = browser.post("/clusters/hpc/slurm-token/", {"token": text})
+            assert (page.status_code, words in page.content.decode()) == (400, True)
         page = browser.post("/clusters/hpc/slurm-token/", {"token": token()}, follow=True)
         assert "Runs of yours can be submitted as ada until" in page.content.decode()
         browser.post("/clusters/hpc/slurm-token/remove/")
@@ -165,6 +166,8 @@ class TestObserver:
         assert put(person, token("hub"), OBSERVER).status_code == 403
         operator = make_operator()
         assert api_client(operator).get(OBSERVER).status_code == 404
+        page = client_of(operator).post("/clusters/hpc/observer-token/", {"token": "hello"})
+        assert (page.status_code, "This is no token" in page.content.decode()) == (400, True)
         assert put(operator, token("hub"), OBSERVER).status_code == 200
         assert partitions.observer_of(partitions.partition_of(cluster)).owner == "hub"
         assert "Token of the observer" in client_of(operator).get("/clusters/hpc/edit/").content.decode()
