@@ -20,7 +20,7 @@ from typing import NamedTuple
 from workspaces.object_store.client import object_client, store_configuration
 from workspaces.object_store.errors import ObjectMissing, StoreUnavailable
 from workspaces.object_store.models import ObjectState, StoredObject
-from workspaces.object_store.rows import is_store_used, live_hashes, live_object
+from workspaces.object_store.rows import is_store_used, live_hashes, live_object, mark_uploaded
 from workspaces.stored_files import blobs, verification
 from workspaces.stored_files.blob_writer import BlobWriter
 
@@ -109,6 +109,9 @@ def uploaded_row(row: StoredObject) -> StoredObject:
     server = row.server
     while row.state == ObjectState.WAITING:
         if time.monotonic() > deadline:
+            if _is_complete(row):
+                mark_uploaded(row)
+                return row
             raise StoreUnavailable(
                 f"This file is still on the disk of the server {server}, which has not uploaded it to the "
                 "store of BLOB_STORE yet: try again in a minute, and see that this server runs."
@@ -119,6 +122,15 @@ def uploaded_row(row: StoredObject) -> StoredObject:
             raise ObjectMissing("This file was deleted a moment ago.")
         row = current
     return row
+
+
+def _is_complete(row: StoredObject) -> bool:
+    """Returns whether the object is there though its row says that it waits: the server was killed between
+    the two, or the database was put back to an earlier time. Its name is that of this one upload."""
+    try:
+        return object_client().object_size(row.key) == row.size_bytes
+    except ObjectMissing:
+        return False
 
 
 def has_room(size: int) -> bool:

@@ -12,6 +12,7 @@ from tests.stores.s3_server import S3Server
 from tests.workspaces.object_store.conftest import reconfigure
 from tests.workspaces.object_store.files import objects, row_of, stored, uploaded
 from workspaces.object_store.errors import StoreUnavailable
+from workspaces.object_store.models import ObjectState, StoredObject
 from workspaces.stored_files import blob_cache, blobs, verification
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -93,6 +94,14 @@ def test_a_copy_that_is_damaged_is_fetched_again(store: S3Server) -> None:
     with pytest.raises(blobs.DamagedBlob):
         blobs.verify(sha256)
     assert blob_cache.local_path(sha256).read_bytes() == b"weights"
+
+
+def test_an_object_that_is_complete_counts_though_its_row_says_that_it_waits(store: S3Server) -> None:
+    """The database was put back to a time before the upload, or the server was killed just after it."""
+    sha256 = uploaded(b"weights", is_local=False)
+    StoredObject.objects.update(state=ObjectState.WAITING)
+    assert blob_cache.local_path(sha256).read_bytes() == b"weights"
+    assert row_of(sha256).state == ObjectState.STORED
 
 
 def test_what_is_damaged_before_it_is_uploaded_can_be_sent_again(store: S3Server) -> None:
