@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from trainhub import addresses, installation
+from trainhub import addresses, files, installation
 from trainhub.files import write_secret
 from trainhub.serving import proxies
 from trainhub.up.console import Stop
@@ -204,6 +204,13 @@ def runs_account() -> pwd.struct_passwd:
 def account_without_rights(name: str) -> pwd.struct_passwd:
     """Returns the facts of an account that need not exist, to which nothing belongs."""
     return pwd.struct_passwd((name, "x", NOBODYS_UID, NOBODYS_UID, "", "/", "/bin/sh"))
+
+
+def package_notice() -> str:
+    """Returns which command an installed hub has, or "" in a checkout."""
+    if not files.is_installed():
+        return ""
+    return "\nThe commands `manage.py` and `make up` of texts are `trainhub-hub` and `trainhub-hub up` here."
 
 
 def proxy_notice() -> str:
