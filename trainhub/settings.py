@@ -17,6 +17,7 @@ DATA_DIR = installation.DATA_DIR
 DEBUG = env.boolean("DEBUG", False)
 TRAINHUB_VERSION = __version__
 LOG_LEVEL = installation.LOG_LEVEL
+SILENCED_SYSTEM_CHECKS = [f"security.W{n:03}" for n in (4, 8, 12, 16, 18)]  # trainhub.deployment has its own
 
 PUBLIC_URL = installation.stored_public_url()
 API_URL = installation.stored_api_url()
@@ -207,7 +208,6 @@ CELERY_BROKER_URL = BROKER_URL
 CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_TASK_STORE_EAGER_RESULT = False
 CELERY_TASK_DEFAULT_QUEUE = "hub"
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
