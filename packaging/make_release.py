@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from build_deb import build_deb
 from build_wheel import HUB, PACKAGES, PROJECT, build
 
 SUMS = "SHA256SUMS"
@@ -27,6 +28,8 @@ def make(to: Path, key: Path | None = None) -> list[Path]:
     to.mkdir(parents=True)
     os.environ.setdefault("SOURCE_DATE_EPOCH", _time_of_commit())
     files = [build(to, name) for name in (HUB, *PACKAGES)]
+    if shutil.which("dpkg-deb"):
+        files.append(build_deb(to))
     # The exact versions with which this release was tested.
     files.append(Path(shutil.copy(PROJECT / "requirements.lock", to / "trainhub-hub-requirements.lock")))
     sums = to / SUMS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import httpx
 
 from tests.hub import PROJECT, eventually
+from tests.runs import zipped
 
 
 def client(url: str, token: str, authority: Path | None = None) -> httpx.Client:
@@ -24,15 +26,18 @@ def client(url: str, token: str, authority: Path | None = None) -> httpx.Client:
 
 
 @contextmanager
-def joined(url: str, join_token: str, folder: Path, *options: str) -> Iterator[None]:
-    """While it lasts, the agent runs."""
+def joined(url: str, join_token: str, folder: Path, **variables: str) -> Iterator[None]:
+    """While it lasts, the agent runs. `variables`: its settings."""
+    environ = {**os.environ, **variables}
     command = [sys.executable, "-m", "trainhub_node"]
-    join = [*command, "join", url, "--token", join_token, "--dir", str(folder), *options]
-    done = subprocess.run(join, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60)
+    join = [*command, "join", url, "--token", join_token, "--dir", str(folder)]
+    done = subprocess.run(
+        join, cwd=PROJECT, env=environ, capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     with (folder.parent / f"{folder.name}.log").open("wb") as log:
         run = [*command, "run", "--dir", str(folder)]
-        agent = subprocess.Popen(run, cwd=PROJECT, stdout=log, stderr=subprocess.STDOUT)
+        agent = subprocess.Popen(run, cwd=PROJECT, env=environ, stdout=log, stderr=subprocess.STDOUT)
     try:
         yield
     finally:
@@ -42,8 +47,6 @@ def joined(url: str, join_token: str, folder: Path, *options: str) -> Iterator[N
 
 def complete_a_run(hub: httpx.Client, script: str) -> bytes:
     """Submits the script, waits for its end, and returns its log."""
-    from tests.runs import zipped
-
     sent = hub.post("/api/v1/snapshots/", files={"file": ("source.zip", zipped({"train.py": script}))})
     source = {"type": "snapshot", "id": sent.raise_for_status().json()["id"]}
     spec = {"version": 1, "source": source, "script": "train.py", "environment": {"name": "system"}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.caching import CACHE, alone
@@ -16,12 +16,16 @@ PACKAGES = "python3,python3-venv,ca-certificates"
 CONTAINERS = """\
 [containers]
 default_ulimits = ["nofile=4096:20000", "nproc=4096:4096"]
-netns = "host"
 log_driver = "k8s-file"
+netns = "{netns}"
 [engine]
 runtime = "runc"
 cgroup_manager = "cgroupfs"
 events_logger = "file"
+helper_binaries_dir = ["/usr/lib/podman", "/usr/libexec/podman"]
+[network]
+network_backend = "netavark"
+network_config_dir = "{folder}/networks"
 """
 STORAGE = """\
 [storage]
@@ -33,20 +37,29 @@ runroot = "{folder}/run"
 
 @dataclass(frozen=True)
 class Podman:
-    """`folder`: its store and settings, kept between sessions because of the layers."""
+    """`folder`: its store and settings, kept between sessions because of the layers. `settings`: the name of
+    its file of settings there."""
 
     folder: Path
+    settings: str = "containers.conf"
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {
+            "CONTAINERS_CONF": str(self.folder / self.settings),
+            "CONTAINERS_STORAGE_CONF": str(self.folder / "storage.conf"),
+        }
+
+    def with_bridges(self) -> Podman:
+        """The same, with networks of containers instead of that of this machine."""
+        return replace(self, settings="bridges.conf")
 
     def __call__(
         self, *words: str, check: bool = True, timeout: float = 900
     ) -> subprocess.CompletedProcess[str]:
-        own = {
-            "CONTAINERS_CONF": str(self.folder / "containers.conf"),
-            "CONTAINERS_STORAGE_CONF": str(self.folder / "storage.conf"),
-        }
         done = subprocess.run(
             ["podman", *words],
-            env={**os.environ, **own},
+            env={**os.environ, **self.variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -56,12 +69,10 @@ class Podman:
         assert not check or done.returncode == 0, done.stderr + done.stdout
         return done
 
-    def build(self, tag: str, containerfile: Path, context: Path, **arguments: str) -> None:
-        # What this machine trusts, such as a mirror of packages with an authority of its own.
-        trusted = ("--volume", "/etc/ssl/certs:/etc/ssl/certs:ro")
+    def build(self, tag: str, containerfile: Path, context: Path, *options: str, **arguments: str) -> None:
         given = [word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")]
-        command = ("build", "--format", "docker", "--pull=never", "--network", "host", *trusted, *given)
-        self(*command, "--tag", tag, "--file", str(containerfile), str(context), timeout=1800)
+        command = ("build", "--format", "docker", "--pull=never", "--network", "host", *given)
+        self(*command, *options, "--tag", tag, "--file", str(containerfile), str(context), timeout=1800)
 
 
 def prepared() -> Podman:
@@ -70,7 +81,8 @@ def prepared() -> Podman:
     podman = Podman(folder)
     with alone("podman"):
         folder.mkdir(exist_ok=True)
-        (folder / "containers.conf").write_text(CONTAINERS)
+        for settings, netns in (("containers.conf", "host"), ("bridges.conf", "bridge")):
+            (folder / settings).write_text(CONTAINERS.format(folder=folder, netns=netns))
         (folder / "storage.conf").write_text(STORAGE.format(folder=folder))
         if podman("image", "exists", BASE, check=False).returncode:
             root = folder / "root"
@@ -86,5 +98,7 @@ def prepared() -> Podman:
 
 def hub_image(podman: Podman, release: Path, tag: str) -> str:
     """The image of this checkout. `release`: a folder with the wheel and the lock."""
-    podman.build(tag, PROJECT / "packaging" / "container" / "Containerfile", release, BASE=BASE)
+    # What this machine trusts, such as a mirror of packages with an authority of its own.
+    trusted = ("--volume", "/etc/ssl/certs:/etc/ssl/certs:ro")
+    podman.build(tag, PROJECT / "packaging" / "container" / "Containerfile", release, *trusted, BASE=BASE)
     return tag
