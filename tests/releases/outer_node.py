@@ -15,11 +15,11 @@ from tests.hub import PROJECT, eventually
 from tests.runs import zipped
 
 
-def client(url: str, token: str, authority: Path | None = None) -> httpx.Client:
+def client(url: str, token: str = "", authority: Path | None = None) -> httpx.Client:
     """Trusts any certificate if there is no file of an authority."""
     return httpx.Client(
         base_url=url,
-        headers={"Authorization": f"Bearer {token}"},
+        headers={"Authorization": f"Bearer {token}"} if token else {},
         timeout=30,
         verify=False if authority is None else str(authority),
     )

@@ -10,7 +10,8 @@ from trainhub import installation
 NAME = "trainhub-hub.service"
 SETTINGS_FILE = Path("/etc/trainhub/hub.env")
 ACCOUNT = "trainhub"
-DATA = "trainhub"
+# Not that of a hub that root starts.
+DATA = "trainhub-hub"
 _HEAD = """\
 # Written by `{program} unit`.
 [Unit]
@@ -99,7 +100,7 @@ def advice(*, with_node: bool) -> str:
     if not with_node:
         lines += [
             f"useradd --system --user-group --no-create-home --shell /usr/sbin/nologin {ACCOUNT}",
-            "The data will lie in /var/lib/trainhub/data, which systemd makes.",
+            f"The data will lie in /var/lib/{DATA}/data, which systemd makes.",
         ]
     option = " --with-node" if with_node else ""
     return "\n".join(
