@@ -112,7 +112,8 @@ def test_a_first_run_completes(composition: Composition, tmp_path: Path) -> None
     join_token = next(word for word in words if word.startswith("thj_"))
     authority = tmp_path / "root.crt"
     authority.write_text(composition.engine("exec", f"{composition.name}_proxy_1", "cat", AUTHORITY).stdout)
-    settings = {"TRAINHUB_HUB_CA": str(authority)}
+    # As if it were among the authorities of the machine.
+    settings = {"SSL_CERT_FILE": str(authority)}
     with (
         outer_node.client(composition.url, token, authority) as client,
         outer_node.joined(composition.url, join_token, tmp_path / "node", **settings),
