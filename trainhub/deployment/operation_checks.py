@@ -27,8 +27,8 @@ def small_database() -> list[CheckMessage]:
         return []
     text = f"{count} nodes report to a hub on SQLite, which writes for one at a time."
     hint = (
-        "Stop the hub, move its data by `manage.py migrate-to-postgresql`, set DATABASE_URL to that "
-        "PostgreSQL, and start it."
+        "Set DATABASE_URL to a PostgreSQL before more nodes join (docs/configuration.md). What SQLite has "
+        "does not move by itself: such a hub starts anew."
     )
     return [Warning(text, hint=hint, id="trainhub.W012")]
 
