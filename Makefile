@@ -1,6 +1,6 @@
 # `make up` runs TrainHub; `make demo` shows it with simulated GPUs; `make test` runs everything that must hold.
 PY := .venv/bin/python
-.PHONY: up demo sdk-wheels test system-packages compiled-tests coverage test-quick test-cgroup2 test-nfs test-slurm test-postgresql test-curated test-long test-chaos lint bench fuzz lock audit sbom
+.PHONY: up demo release image sdk-wheels test system-packages compiled-tests coverage test-quick test-cgroup2 test-nfs test-slurm test-postgresql test-curated test-long test-chaos lint bench fuzz lock audit sbom
 .DEFAULT_GOAL := up
 # Where it is set, every process of the tests would compile a thousand test files again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -95,6 +95,15 @@ sbom: .venv/ready-dev
 	@mkdir -p build
 	@.venv/bin/cyclonedx-py requirements requirements.lock --short-PURLs --output-reproducible --output-format JSON --output-file build/sbom.json
 	@echo "build/sbom.json tells what a release is made of."
+
+# All that is given to others, in dist, with the digests of its files; KEY=FILE is a private key of OpenSSH that signs them.
+release: .venv/ready
+	@$(PY) packaging/make_release.py dist $(if $(KEY),--key $(KEY))
+
+# The image of the hub, from dist; BASE is another base image than that of the Containerfile.
+image: release
+	@podman build --format docker --tag trainhub-hub:$$($(PY) -c 'import trainhub; print(trainhub.__version__)') \
+		$(if $(BASE),--build-arg BASE=$(BASE)) --file packaging/container/Containerfile dist
 
 .venv/bin/python:
 	@python=$$(.ci/find-python $(if $(filter up,$(or $(MAKECMDGOALS),up)),--for-all)) && "$$python" -m venv .venv

@@ -60,12 +60,13 @@ class Hub:
     """`start`, ask with `client`, `kill` a part by name (valkey, web, worker, agent), `stop`.
 
     `is_new`: it makes its database by itself, as on a machine that never had a TrainHub. `project`: the
-    folder whose code it runs. `is_recorded`: its processes record which lines they execute, if the test run
-    does.
+    folder whose code it runs, by its `script`. `is_recorded`: its processes record which lines they execute,
+    if the test run does.
     """
 
     arguments: tuple[str, ...] = ("up",)
     python = sys.executable
+    script = "manage.py"
     # What each of its commands is run by, such as a program that shows it other accounts.
     prefix: tuple[str, ...] = ()
     is_new = False
@@ -113,7 +114,7 @@ class Hub:
             migrated.put_into(self.data_dir)
         with self.console.open("w") as console:
             self.process = subprocess.Popen(
-                [*self.prefix, self.python, "manage.py", *self.arguments],
+                [*self.prefix, self.python, self.script, *self.arguments],
                 cwd=self.project,
                 env=self.env,
                 stdout=console,
@@ -162,7 +163,7 @@ class Hub:
         return self.process.wait(60)
 
     def manage(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        command = [*self.prefix, self.python, "manage.py", *arguments]
+        command = [*self.prefix, self.python, self.script, *arguments]
         done = subprocess.run(
             command, cwd=self.project, env=self.env, capture_output=True, text=True, timeout=300, check=False
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from importlib.util import find_spec
 
 from django.conf import settings
@@ -56,3 +57,10 @@ def silence_limits(**_: object) -> list[CheckMessage]:
         return []
     text = "NODE_LOST_AFTER must be more than NODE_UNREACHABLE_AFTER."
     return [Error(text, hint="The defaults are 60 and 10 seconds.", id="trainhub.E002")]
+
+
+@register(deploy=True)
+def deployment(**_: object) -> list[CheckMessage]:
+    # Loaded here only: these query the database, whose models no app has before all are loaded.
+    messages: list[CheckMessage] = import_module("trainhub.deployment.checklist").deployment_messages()
+    return messages

@@ -1,4 +1,4 @@
-"""Files that only this account may read."""
+"""Where files lie, and files that only this account may read."""
 
 from __future__ import annotations
 
@@ -6,6 +6,25 @@ import os
 from pathlib import Path
 
 from trainhub import env
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+# The package in which an installed hub lies (packaging/hub).
+PACKAGE = "trainhub_hub"
+
+
+def is_installed() -> bool:
+    """Returns whether this is the package `trainhub-hub`, and not a checkout."""
+    return BASE_DIR.parent.name == PACKAGE
+
+
+def default_data_folder(suffix: str = "") -> Path:
+    """Returns where data lies if no setting says so: in a checkout `data` with the suffix; for a package,
+    which an upgrade replaces, a folder of the account outside of it."""
+    if not is_installed():
+        return BASE_DIR / f"data{suffix}"
+    if os.geteuid() == 0:
+        return Path(f"/var/lib/trainhub{suffix}")
+    return Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share", f"trainhub{suffix}")
 
 
 def write_secret(path: Path, text: str) -> None:

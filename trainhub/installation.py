@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from trainhub import addresses, env
+from trainhub import addresses, env, files
 
-BASE_DIR = Path(__file__).resolve().parent.parent
-DATA_DIR = env.folder("DATA_DIR", BASE_DIR / "data")
+BASE_DIR = files.BASE_DIR
+DATA_DIR = env.folder("DATA_DIR", files.default_data_folder())
 NODE_DIR = env.folder("NODE_DIR", DATA_DIR / "node")
 # Values of RUN_AS that name no account of runs: one for each attempt, that of the person who submitted it,
 # and root's consent to run all as root.

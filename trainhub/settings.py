@@ -20,6 +20,7 @@ BLOB_STORE = blob_store.store_configuration()
 DEBUG = env.boolean("DEBUG", False)
 TRAINHUB_VERSION = __version__
 LOG_LEVEL = installation.LOG_LEVEL
+SILENCED_SYSTEM_CHECKS = [f"security.W{n:03}" for n in (4, 8, 12, 16, 18)]  # trainhub.deployment has its own
 
 PUBLIC_URL = installation.stored_public_url()
 API_URL = installation.stored_api_url()

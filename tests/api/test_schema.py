@@ -69,7 +69,7 @@ class TestRunSpecSchema:
 
     @pytest.mark.parametrize("name", [example.name for example in examples()])
     def test_takes_every_example(self, name: str) -> None:
-        from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+        from jsonschema import Draft202012Validator
 
         spec = next(example.spec for example in examples() if example.name == name)
         Draft202012Validator(self.SCHEMA).validate(spec)

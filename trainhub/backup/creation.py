@@ -26,6 +26,8 @@ from workspaces.stored_files import blob_names, blobs, deletions
 # How long a backup waits for the hub to finish deleting a run.
 MAX_WAIT_S = 900.0
 MAX_NAMED = 1000
+# Its events tell `manage.py check --deploy` when the hub was backed up.
+BACKED_UP = "hub.backed-up"
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,13 @@ def create_backup(options: BackupOptions, say: Callable[[str], None]) -> Finishe
             shutil.rmtree(started, ignore_errors=True)
             raise
         removed = backup_folder.remove_old(options.folder, options.keep) if options.keep else 0
-        audit.record("command line", "hub.backed-up", finished.manifest.name, folder=str(options.folder))
+        audit.record(
+            "command line",
+            BACKED_UP,
+            finished.manifest.name,
+            folder=str(options.folder),
+            with_keys=options.keys is not None,
+        )
     keys = options.keys / finished.manifest.name if options.keys is not None else None
     return FinishedBackup(finished, content.new_bytes, time.monotonic() - started_at, keys, removed)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import logging
+import logging.config
 import resource
 import signal
 import socket
@@ -16,6 +16,7 @@ import uvloop
 
 from trainhub.gateway.admission import MAX_GUESTS, MAX_STRANGERS, Admission
 from trainhub.gateway.relay import Relay
+from trainhub.logs import log_configuration
 
 log = logging.getLogger("trainhub.gateway")
 RESERVED_FILES = 64
@@ -28,7 +29,7 @@ PAUSE_S = 0.5
 
 def main() -> None:
     host, port, server, chain, key = sys.argv[1:]
-    logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.config.dictConfig(log_configuration.logging_settings("INFO"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(chain, key)

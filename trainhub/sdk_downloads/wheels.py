@@ -23,8 +23,9 @@ SDK_WHEEL = OwnWheel(
     folder_setting="SDK_WHEELS",
 )
 REQUIREMENTS = Path(settings.BASE_DIR) / "packaging" / "sdk" / "requirements.txt"
-# What `make up` has downloaded: it belongs to the installation, not to its data.
-REQUIREMENT_WHEELS = Path(sys.prefix) / "sdk-wheels"
+# In the hub's package, or downloaded by `make up`: they belong to the installation, not to its data.
+_PACKAGED = REQUIREMENTS.with_name("wheels")
+REQUIREMENT_WHEELS = _PACKAGED if _PACKAGED.is_dir() else Path(sys.prefix) / "sdk-wheels"
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==", re.MULTILINE)
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 

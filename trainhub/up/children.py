@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from trainhub import installation
 from trainhub.files import write_secret
-from trainhub.logs import rotation
+from trainhub.logs import log_configuration, rotation
 
 SHORT_LIFE_S = 5.0
 STABLE_LIFE_S = 60.0
@@ -58,11 +60,11 @@ class Child:
         """Starts the process in a session of its own, so that Ctrl-C in the terminal reaches only `up`, which
         stops all in order."""
         self.tend_log()
-        with open(rotation.open_log(self.log), "ab") as log:  # noqa: PTH123
+        with self._output() as output:
             self.process = subprocess.Popen(
                 self._command,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=installation.BASE_DIR,
                 env={**os.environ, **LEAN, **self.env},
@@ -74,8 +76,16 @@ class Child:
         self.restart_at = None
         write_secret(self.pid_file, f"{self.process.pid}\n")
 
+    def _output(self) -> AbstractContextManager[IO[bytes] | None]:
+        """Returns where the process writes to; None for the output of `up`."""
+        if log_configuration.is_on_stdout():
+            return nullcontext()
+        return open(rotation.open_log(self.log), "ab")  # noqa: PTH123
+
     @property
     def _rotates_its_log(self) -> bool:
+        if log_configuration.is_on_stdout():
+            return False
         # A process that lived for long starts again with the shortest pause.
         return self.argv[:2] == (sys.executable, "-m")
 
@@ -110,6 +120,8 @@ class Child:
             self.process.send_signal(number)
 
     def tail(self, lines: int = 12) -> str:
+        if log_configuration.is_on_stdout():
+            return "    (its lines are above)"
         with self.log.open("rb") as file:
             file.seek(max(0, self.log.stat().st_size - 8192))
             text = file.read().decode(errors="replace")

@@ -65,7 +65,7 @@ def _run(started: float, as_demo: bool, agents_pipe: int | None) -> None:
     preflight.check_ports()
     preflight.check_certificate()
     notice = preflight.account_notice(as_demo=as_demo) if agents_pipe is None else ""
-    notice += preflight.proxy_notice()
+    notice += preflight.package_notice() + preflight.proxy_notice()
     preflight.make_secret_key()
     supervisor = Supervisor()
     try:

@@ -4,11 +4,9 @@ lies."""
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-from trainhub import env
+from trainhub import env, files
 
-BASE_DIR = Path(__file__).resolve().parents[2]
 # What would lead the demo to an installation's own data, machines and people.
 REAL = (
     "DATABASE_URL",
@@ -42,7 +40,7 @@ def turn_to() -> None:
         os.environ.pop(f"{name}_FILE", None)
     # The demo's runs are its own, and its machines are simulated.
     os.environ["RUN_AS"] = "root" if os.geteuid() == 0 else ""
-    os.environ["DATA_DIR"] = str(env.folder("DEMO_DIR", BASE_DIR / "data-demo"))
+    os.environ["DATA_DIR"] = str(env.folder("DEMO_DIR", files.default_data_folder("-demo")))
     # The past of the demo is trained with small matrices. Several threads would mostly wait for each other:
     # on a busy machine they took twenty times as much CPU time as one.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"

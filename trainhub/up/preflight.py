@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from trainhub import addresses, installation
+from trainhub import addresses, env, files, installation
 from trainhub.files import write_secret
 from trainhub.serving import proxies
 from trainhub.up.console import Stop
@@ -148,9 +148,16 @@ def make_secret_key() -> None:
         write_secret(installation.SECRET_KEY_FILE, secrets.token_urlsafe(48))
 
 
+def has_local_node() -> bool:
+    """Returns whether this machine takes runs, too (LOCAL_NODE)."""
+    return env.boolean("LOCAL_NODE", True)
+
+
 def account_notice(*, as_demo: bool = False) -> str:
     """Returns a sentence about the account under which runs execute. Raises Stop if RUN_AS cannot work."""
     root = os.geteuid() == 0
+    if not as_demo and not has_local_node():
+        return "This machine takes no runs (LOCAL_NODE=0)."
     if not installation.RUN_AS:
         if root:
             remedy = (
@@ -204,6 +211,13 @@ def runs_account() -> pwd.struct_passwd:
 def account_without_rights(name: str) -> pwd.struct_passwd:
     """Returns the facts of an account that need not exist, to which nothing belongs."""
     return pwd.struct_passwd((name, "x", NOBODYS_UID, NOBODYS_UID, "", "/", "/bin/sh"))
+
+
+def package_notice() -> str:
+    """Returns which command an installed hub has, or "" in a checkout."""
+    if not files.is_installed():
+        return ""
+    return "\nThe commands `manage.py` and `make up` of texts are `trainhub-hub` and `trainhub-hub up` here."
 
 
 def proxy_notice() -> str:

@@ -36,7 +36,9 @@ def gateway_child(
 
 
 def children(node: str) -> list[Child]:
-    """The worker and this machine's agent, in the order of their start."""
+    """The worker and this machine's agent, in the order of their start. `node`: "" for no agent."""
+    if not node:
+        return [worker()]
     certificate = installation.certificate()
     return [
         worker(),

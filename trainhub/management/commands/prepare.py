@@ -15,6 +15,7 @@ from clusters.enrolment.node_tokens import enrol_node, name_from_host, node_for_
 from environments.repositories.temporary_folder import remove_forgotten_folders
 from trainhub import installation
 from trainhub.files import write_secret
+from trainhub.up import preflight
 from workspaces import set_aside, tokens
 from workspaces.access import membership_principal
 from workspaces.bootstrap import OWNER, ensure_owner
@@ -48,7 +49,7 @@ class Command(HubCommand):
         remove_forgotten_folders()
         password = ensure_owner()
         prepared = (
-            {"node": _enrol_this_machine()}
+            {"node": _enrol_this_machine() if preflight.has_local_node() else ""}
             if options["demo"] is None
             else _demo(json.loads(options["demo"].read_text()))
         )

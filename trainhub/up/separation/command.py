@@ -73,7 +73,8 @@ def run() -> int:
     accounts.check_passable(account)
     notice = preflight.account_notice()
     preflight.lock()
-    say(f"{notice} The hub runs as {account.pw_name}, and this machine's agent as root.")
+    of_agent = ", and this machine's agent as root" if preflight.has_local_node() else ""
+    say(f"{notice} The hub runs as {account.pw_name}{of_agent}.")
     supervisor = Supervisor()
     reading, writing = os.pipe()
     hub = _start_hub(account, writing)
@@ -125,7 +126,7 @@ def _start_hub(account: Account, facts: int) -> subprocess.Popen[bytes]:
 
 def _await_facts(supervisor: Supervisor, hub: subprocess.Popen[bytes], reading: int) -> AgentFacts | None:
     """Waits for the hub's message to the agent. Returns None if the hub ends, or a signal comes, before
-    it."""
+    it, and if this machine takes no runs."""
     received = b""
     while not supervisor.stop_requests and hub.poll() is None:
         ready, _, _ = select.select([reading], [], [], 0)
@@ -134,7 +135,8 @@ def _await_facts(supervisor: Supervisor, hub: subprocess.Popen[bytes], reading: 
             received += chunk
         if chunk == b"" or b"\n" in received or len(received) > MAX_FACTS_BYTES:
             os.close(reading)
-            return AgentFacts.parse(received.decode(errors="replace"))
+            is_needed = received or preflight.has_local_node()
+            return AgentFacts.parse(received.decode(errors="replace")) if is_needed else None
         supervisor.sleep(0.1)
     os.close(reading)
     return None
@@ -165,7 +167,11 @@ def _stop_hub(hub: subprocess.Popen[bytes]) -> int:
 
 
 def tell_agent(descriptor: int, node: str) -> None:
-    """Called in the hub's process: writes what root's agent must know to the pipe `descriptor`."""
+    """Called in the hub's process: writes what root's agent must know to the pipe `descriptor`. `node`: "" if
+    this machine takes no runs."""
+    if not node:
+        os.close(descriptor)
+        return
     certificate = installation.certificate()
     authority = certificate.ca.read_text() if certificate is not None and certificate.ca is not None else ""
     facts = {"node": node, "token": installation.NODE_TOKEN_FILE.read_text().strip(), "authority": authority}

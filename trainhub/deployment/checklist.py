@@ -1,0 +1,28 @@
+"""All checks of `manage.py check --deploy` that are TrainHub's own."""
+
+from __future__ import annotations
+
+from django.core.checks import CheckMessage
+
+from trainhub.deployment import key_checks, network_checks, operation_checks
+
+CHECKS = (
+    network_checks.plain_http,
+    network_checks.unnamed_proxies,
+    network_checks.wide_proxies,
+    network_checks.wide_hosts,
+    network_checks.unencrypted_broker,
+    key_checks.debug_pages,
+    key_checks.readable_keys,
+    key_checks.old_backup,
+    key_checks.uncopied_keyring,
+    operation_checks.small_database,
+    operation_checks.no_mail,
+    operation_checks.full_disk,
+    operation_checks.wrong_clock,
+    operation_checks.outdated_agents,
+)
+
+
+def deployment_messages() -> list[CheckMessage]:
+    return [message for check in CHECKS for message in check()]

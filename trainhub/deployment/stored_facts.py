@@ -1,0 +1,36 @@
+"""What the database knows of an installation; nothing before its first migration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.db import DatabaseError
+
+from clusters.models import Node
+from trainhub.backup.creation import BACKED_UP
+from workspaces.models import AuditEvent
+
+
+def all_nodes() -> Sequence[Node]:
+    try:
+        return list(Node.objects.order_by("name"))
+    except DatabaseError:
+        return ()
+
+
+def newest_backup() -> datetime | None:
+    return _newest({})
+
+
+def newest_key_copy() -> datetime | None:
+    """Returns when `backup --with-keys` last copied the keys."""
+    return _newest({"detail__with_keys": True})
+
+
+def _newest(condition: dict[str, object]) -> datetime | None:
+    try:
+        event = AuditEvent.objects.filter(verb=BACKED_UP, **condition).order_by("-at").first()
+    except DatabaseError:
+        return None
+    return None if event is None else event.at
