@@ -40,6 +40,11 @@ EXCLUDED = {
     deletions.GATE: "a lock",
     deletions.WORK: "a lock",
     installation.RESTORE_MARK.name: "the mark of a restoration",
+    installation.MOVE_MARK.name: "the mark of a database that was moved to PostgreSQL",
+    **{
+        f"trainhub.sqlite3{suffix}": "the database of before it was moved to PostgreSQL"
+        for suffix in ("", "-wal", "-shm")
+    },
 }
 _KEY_NAMES = ("secret-key", "keys", "tls")
 

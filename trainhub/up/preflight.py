@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from trainhub import addresses, installation
+from trainhub import addresses, env, installation
 from trainhub.files import write_secret
 from trainhub.serving import proxies
 from trainhub.up.console import Stop
@@ -86,6 +86,16 @@ def check_restored() -> None:
         raise Stop(
             f"The restoration of {mark.read_text()} into {installation.DATA_DIR} was not completed. "
             "Run `manage.py restore` again, or remove that folder."
+        )
+
+
+def check_moved() -> None:
+    """Raises Stop if the database was moved to PostgreSQL and this start would use the old one again."""
+    mark = installation.MOVE_MARK
+    if mark.exists() and not env.secret("DATABASE_URL"):
+        raise Stop(
+            f"The database of this hub was moved to {mark.read_text()}. Set DATABASE_URL to it. To go back "
+            f"to what the hub was before, remove {mark}."
         )
 
 

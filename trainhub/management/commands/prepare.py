@@ -14,6 +14,7 @@ from django.core.management.base import CommandError, CommandParser
 from clusters.enrolment.node_tokens import enrol_node, name_from_host, node_for_token
 from environments.repositories.temporary_folder import remove_forgotten_folders
 from trainhub import installation
+from trainhub.database_move.move_record import is_move_unfinished
 from trainhub.files import write_secret
 from workspaces import set_aside, tokens
 from workspaces.access import membership_principal
@@ -42,6 +43,10 @@ class Command(HubCommand):
         certificate = installation.broker_certificate()
         if certificate is not None and certificate.ca is not None:
             _make_certificate()
+        if is_move_unfinished():
+            raise CommandError(
+                "A move into this database was not completed; run `manage.py migrate-to-postgresql` again"
+            )
         call_command("migrate", interactive=False, verbosity=0)
         remove_forgotten_folders()
         password = ensure_owner()
