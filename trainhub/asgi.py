@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import cast
 
 from django.core.asgi import get_asgi_application
+from django.db import DatabaseError, InterfaceError
 from django.urls import get_resolver
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -51,6 +52,7 @@ from trainhub.web.browser_address import BrowserAddress
 from trainhub.web.headers import AnswerHeaders
 from workspaces import background_loop
 from workspaces.authentication.sign_in_gate import SignInGate
+from workspaces.http.database_outage import OutageGate, raw_outage
 from workspaces.http.problems import problem_response
 from workspaces.http.scopes import principal_of_scope
 from workspaces.own_wheels.own_wheel import build_after_start
@@ -119,16 +121,22 @@ async def lifespan(app: object) -> AsyncIterator[None]:
 front = Starlette(
     routes=raw_routes,
     lifespan=lifespan,
-    exception_handlers={HTTPException: http_problem, TokenRefused: token_problem},
+    exception_handlers={
+        HTTPException: http_problem,
+        TokenRefused: token_problem,
+        DatabaseError: raw_outage,
+        InterfaceError: raw_outage,
+    },
 )
 # Otherwise Starlette would redirect `/healthz/` and the like before Django sees them.
 front.router.redirect_slashes = False
 front.router.default = BrowserAddress(LargeBodies(SignInGate(cast("ASGIApp", django_application))))
+gated_front = OutageGate(front)
 sockets = stack([*job_sockets, *cluster_sockets], principal_of_scope)
 
 
 async def route(scope: Scope, receive: Receive, send: Send) -> None:
-    app: ASGIApp = sockets if scope["type"] == "websocket" else front
+    app: ASGIApp = sockets if scope["type"] == "websocket" else gated_front
     if "\x00" in scope.get("path", "") or b"%00" in scope.get("query_string", b""):
         # No name here holds NUL, and PostgreSQL fails on it instead of finding nothing.
         nothing = "/api/nothing" if scope["path"].startswith("/api/") else "/nothing"

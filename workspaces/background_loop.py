@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections
 
+from workspaces.http import database_outage
+
 log = logging.getLogger(__name__)
 INTERVAL_S = 1.0
 END_WITHIN_S = 2.0
@@ -73,7 +75,10 @@ def going(*work: Work) -> Iterator[None]:
 
 def run_once(work: Sequence[Work]) -> None:
     """Calls each function once; an error in one does not prevent the others. The thread's database connection
-    stays open between rounds, because opening one each second costs more than the work."""
+    stays open between rounds, because opening one each second costs more than the work. While the database is
+    away, it is only tried."""
+    if not database_outage.recover():
+        return
     for one in work:
         try:
             one()
@@ -82,6 +87,8 @@ def run_once(work: Sequence[Work]) -> None:
             # new one.
             if isinstance(error, DatabaseError | InterfaceError):
                 connections.close_all()
+            if database_outage.outage_of(error) == database_outage.AWAY:
+                database_outage.note_away()
             _complain(one, error)
         else:
             if _failing.pop(one, ""):

@@ -14,6 +14,7 @@ from rest_framework import exceptions
 from rest_framework.views import set_rollback
 
 from trainhub_launch.errors import SpecError
+from workspaces.http.database_outage import REST, RETRY_AFTER_S, outage_of
 from workspaces.http.problems import CONTENT_TYPE, problem_body
 
 logger = logging.getLogger(__name__)
@@ -58,6 +59,8 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> JsonRespo
         )
     if isinstance(error, exceptions.APIException):
         return _from_framework(error)
+    if sentence := outage_of(error):
+        return problem(503, f"{sentence} {REST}", headers={"Retry-After": str(RETRY_AFTER_S)})
     # Our own fault: the operator gets the traceback, the client a sentence.
     logger.exception("%s failed", context.get("view"), exc_info=error)
     return problem(500, "TrainHub itself failed; the operator finds the traceback in the server log.")
