@@ -7,9 +7,9 @@ from typing import Any
 import dj_database_url
 
 from trainhub import __version__, env, files, installation, mail
-from trainhub.database_pool import pool_options
 from trainhub.logs import log_configuration
 from trainhub.own_ports import own_ports
+from trainhub.serving.database_pool import pool_options
 from trainhub.web import cookies, sign_in
 from trainhub.worker.periodic_tasks import beat_schedule
 

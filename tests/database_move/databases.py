@@ -20,10 +20,11 @@ EVENT = (
     "(?, ?, 'person.created', 'somebody', ?, '')"
 )
 MANY = 200_000
-_MANY_EVENTS = f"""
-    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {MANY})
+_MANY_EVENTS = """
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
     INSERT INTO workspaces_auditevent (at, actor, verb, subject, detail, seal)
-    SELECT '2026-11-29 20:15:00.000001', 'nobody', 'person.created', 'number ' || i, '{{"n": ' || i || '}}', ''
+    SELECT '2026-11-29 20:15:00.000001', 'nobody', 'person.created', 'number ' || i,
+           '{"n": ' || i || '}', ''
     FROM n"""
 
 
@@ -47,7 +48,7 @@ def add_event(hub: Hub, actor: str, detail: str = "{}", at: str = "2026-11-29 20
 
 def add_many_events(hub: Hub) -> None:
     with opened(hub) as connection:
-        connection.execute(_MANY_EVENTS)
+        connection.execute(_MANY_EVENTS, (MANY,))
 
 
 def empty_database(url: str) -> str:

@@ -20,12 +20,13 @@ from tests.hub import PROJECT, Hub, eventually
 from tests.platform.postgres import postgresql  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.slow
+EVENT = "FROM workspaces_auditevent WHERE id ="
 COMMAND = "migrate-to-postgresql"
 
 
 def first(url: str, query: str) -> tuple[object, ...]:
     with psycopg.connect(url, options="-c timezone=UTC") as connection:
-        return connection.execute(query).fetchone() or ()  # type: ignore[call-overload,no-any-return]
+        return connection.execute(query).fetchone() or ()
 
 
 def test_a_hub_goes_on_on_postgresql(postgresql: str, tmp_path: Path) -> None:  # noqa: F811
@@ -58,23 +59,18 @@ def test_values_of_every_kind_arrive(postgresql: str, tmp_path: Path) -> None:  
     detail = '{"b": 1e+16, "a": [-0.0, "\\ud83d\\ude00", 1180591620717411303424], "é": "\\t\\\\N"}'
     number = add_event(hub, "tab\tnewline\nbackslash\\N é 😀", detail, "2026-11-29 20:15:00.123456")
     with opened(hub) as connection:
-        connection.execute("UPDATE workspaces_auditanchor SET position = ?", (2**63 - 1,))
+        connection.execute("UPDATE workspaces_auditevent SET position = ? WHERE id = ?", (2**63 - 1, number))
         connection.execute(
-            "INSERT INTO workspaces_auditanchor (position) SELECT ? WHERE NOT EXISTS "
-            "(SELECT 1 FROM workspaces_auditanchor)",
-            (2**63 - 1,),
+            "INSERT INTO workspaces_workspace (slug, name, created_at, last_run_number) "
+            "VALUES ('gone', 'gone', '2026-11-29 00:00:00', 0)"
         )
-        connection.execute("INSERT INTO workspaces_workspace (slug, name, created_at, last_run_number)"
-                           " VALUES ('gone', 'gone', '2026-11-29', 0)")  # fmt: skip
         highest = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'workspaces_workspace'")
         seq = highest.fetchone()[0]
         connection.execute("DELETE FROM workspaces_workspace WHERE slug = 'gone'")
     hub.manage(COMMAND, "--to", url)
-    row = first(
-        url, f"SELECT actor, at::text, detail->'a'->>1 FROM workspaces_auditevent WHERE id = {number}"
-    )
+    row = first(url, f"SELECT actor, at::text, detail->'a'->>1 {EVENT} {number}")
     assert row == ("tab\tnewline\nbackslash\\N é 😀", "2026-11-29 20:15:00.123456+00", "😀")
-    assert first(url, "SELECT max(position) FROM workspaces_auditanchor") == (2**63 - 1,)
+    assert first(url, "SELECT max(position) FROM workspaces_auditevent") == (2**63 - 1,)
     query = "SELECT nextval(pg_get_serial_sequence('workspaces_workspace', 'id'))"
     assert first(url, query) == (seq + 1,)  # no number is given twice
     assert first(url, "SELECT count(*) FROM pg_constraint WHERE contype = 'f'") == first(
@@ -105,7 +101,7 @@ def test_what_postgresql_refuses_is_named_before_anything_is_copied(
     with opened(hub) as connection:
         connection.execute("UPDATE workspaces_auditevent SET actor = 'x' WHERE id = ?", (long,))
     hub.manage(COMMAND, "--to", url, "--replace-nul")
-    query = f"SELECT actor, detail->>'a' FROM workspaces_auditevent WHERE id = {nul}"
+    query = f"SELECT actor, detail->>'a' {EVENT} {nul}"
     assert first(url, query) == ("a\ufffdb", "\ufffd")
 
 
@@ -128,6 +124,7 @@ def test_a_killed_move_goes_on_and_finds_what_was_changed_meanwhile(
     assert first(url, "SELECT count(*) FROM pg_class WHERE relname LIKE 'trainhub_move%'") == (0,)
 
 
+@pytest.mark.long
 def test_a_move_begins_anew_if_the_hub_has_worked_since(postgresql: str, tmp_path: Path) -> None:  # noqa: F811
     hub, url = source_hub(tmp_path), empty_database(postgresql)
     add_many_events(hub)

@@ -8,7 +8,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
 
 from clusters.enrolment.node_tokens import enrol_node, name_from_host, node_for_token
@@ -16,6 +15,8 @@ from environments.repositories.temporary_folder import remove_forgotten_folders
 from trainhub import installation
 from trainhub.database_move.move_record import is_move_unfinished
 from trainhub.files import write_secret
+from trainhub.upgrade.migration_plan import MigrationFailed, migrate_database
+from trainhub.upgrade.release_record import DatabaseTooNew, check_release, record_release
 from workspaces import set_aside, tokens
 from workspaces.access import membership_principal
 from workspaces.bootstrap import OWNER, ensure_owner
@@ -47,7 +48,12 @@ class Command(HubCommand):
             raise CommandError(
                 "A move into this database was not completed; run `manage.py migrate-to-postgresql` again"
             )
-        call_command("migrate", interactive=False, verbosity=0)
+        try:
+            newer = check_release()
+            migrate_database()
+        except (DatabaseTooNew, MigrationFailed) as error:
+            raise CommandError(str(error)) from error
+        record_release()
         remove_forgotten_folders()
         password = ensure_owner()
         prepared = (
@@ -55,7 +61,7 @@ class Command(HubCommand):
             if options["demo"] is None
             else _demo(json.loads(options["demo"].read_text()))
         )
-        notices = list(set_aside.sentences())
+        notices = [*([newer] if newer else []), *set_aside.sentences()]
         self.stdout.write(json.dumps({"password": password, "notices": notices, **prepared}))
 
 
