@@ -24,6 +24,7 @@ from workspaces.http.problems import problem_response
 log = logging.getLogger(__name__)
 TITLE = "The database does not work"
 RETRY_AFTER_S = 5
+CONNECT_TIMEOUT_S = 10
 AWAY = "The hub cannot reach its database at the moment."
 NO_CONNECTION = "The hub's database has no connection left."
 READ_ONLY = "The hub's database accepts no changes at the moment."
@@ -78,14 +79,24 @@ def recover() -> bool:
     broken, so all are made anew."""
     if not _outages:
         return True
-    database: Any = connection  # of PostgreSQL: only there `note_away` is called
-    try:
-        database.Database.connect(**database.get_connection_params()).close()
-    except psycopg.Error:
+    if connection_failure():
         return False
+    database: Any = connection  # of PostgreSQL: only there `note_away` is called
     database.close_pool()
     _outages.clear()
     return True
+
+
+def connection_failure() -> str:
+    """Returns why PostgreSQL cannot be reached now, past the pool, which would wait; "" if it can."""
+    database: Any = connection
+    if connection.vendor != "postgresql":
+        return ""
+    try:
+        psycopg.connect(**{"connect_timeout": CONNECT_TIMEOUT_S, **database.get_connection_params()}).close()
+    except psycopg.Error as error:
+        return " ".join(str(error).split()) or type(error).__name__
+    return ""
 
 
 def refuse_if_away() -> None:

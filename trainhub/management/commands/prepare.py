@@ -20,6 +20,7 @@ from trainhub.upgrade.release_record import DatabaseTooNew, check_release, recor
 from workspaces import set_aside, tokens
 from workspaces.access import membership_principal
 from workspaces.bootstrap import OWNER, ensure_owner
+from workspaces.http.database_outage import connection_failure
 from workspaces.management.hub_command import HubCommand
 from workspaces.models import ApiToken, User
 
@@ -44,6 +45,8 @@ class Command(HubCommand):
         certificate = installation.broker_certificate()
         if certificate is not None and certificate.ca is not None:
             _make_certificate()
+        if failure := connection_failure():
+            raise CommandError(f"the database of DATABASE_URL cannot be reached: {failure.rstrip('.')}")
         if is_move_unfinished():
             raise CommandError(
                 "A move into this database was not completed; run `manage.py migrate-to-postgresql` again"
