@@ -52,7 +52,7 @@ from trainhub.web.browser_address import BrowserAddress
 from trainhub.web.headers import AnswerHeaders
 from workspaces import background_loop
 from workspaces.authentication.sign_in_gate import SignInGate
-from workspaces.http.database_outage import OutageGate, raw_outage
+from workspaces.http.outage_answers import OutageGate, raw_outage
 from workspaces.http.problems import problem_response
 from workspaces.http.scopes import principal_of_scope
 from workspaces.own_wheels.own_wheel import build_after_start

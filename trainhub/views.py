@@ -18,7 +18,8 @@ from django.views import defaults
 from drf_spectacular.generators import SchemaGenerator
 
 from workspaces.access import WorkspaceRequest, needs, principal
-from workspaces.http.database_outage import outage_of, outage_response
+from workspaces.database.outages import outage_of
+from workspaces.http.outage_answers import outage_response
 from workspaces.states import Role
 
 METHODS = ("get", "head", "post", "put", "patch", "delete")

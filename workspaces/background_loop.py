@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections
 
-from workspaces.http import database_outage
+from workspaces.database import outages
 
 log = logging.getLogger(__name__)
 INTERVAL_S = 1.0
@@ -77,7 +77,7 @@ def run_once(work: Sequence[Work]) -> None:
     """Calls each function once; an error in one does not prevent the others. The thread's database connection
     stays open between rounds, because opening one each second costs more than the work. While the database is
     away, it is only tried."""
-    if not database_outage.recover():
+    if not outages.recover():
         return
     for one in work:
         try:
@@ -87,8 +87,8 @@ def run_once(work: Sequence[Work]) -> None:
             # new one.
             if isinstance(error, DatabaseError | InterfaceError):
                 connections.close_all()
-            if database_outage.outage_of(error) == database_outage.AWAY:
-                database_outage.note_away()
+            if outages.outage_of(error) == outages.AWAY:
+                outages.note_away()
             _complain(one, error)
         else:
             if _failing.pop(one, ""):

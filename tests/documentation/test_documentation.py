@@ -85,7 +85,8 @@ class TestPages:
         assert "No section has all these words" in found
         assert "/docs/nodes/#" in viewer.get("/docs/", {"q": "join machine"}).content.decode()
 
-    def test_what_is_new_says_which_version_this_is(self, client: Client) -> None:
+    def test_what_is_new_says_which_version_this_is(self) -> None:
+        client = client_of(make_viewer())
         page = client.get("/docs/changelog/").content.decode()
         assert f"This hub is TrainHub {__version__}." in page
         assert 'href="/docs/changelog/"' in client.get("/docs/").content.decode()

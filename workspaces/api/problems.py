@@ -14,7 +14,8 @@ from rest_framework import exceptions
 from rest_framework.views import set_rollback
 
 from trainhub_launch.errors import SpecError
-from workspaces.http.database_outage import REST, RETRY_AFTER_S, outage_of
+from workspaces.database.outages import outage_of
+from workspaces.http.outage_answers import REST, RETRY_AFTER_S
 from workspaces.http.problems import CONTENT_TYPE, problem_body
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 from django.db import close_old_connections
 
-from workspaces.http.database_outage import refuse_if_away
+from workspaces.database.outages import refuse_if_away
 
 P = ParamSpec("P")
 T = TypeVar("T")

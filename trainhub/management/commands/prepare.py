@@ -20,7 +20,7 @@ from trainhub.upgrade.release_record import DatabaseTooNew, check_release, recor
 from workspaces import set_aside, tokens
 from workspaces.access import membership_principal
 from workspaces.bootstrap import OWNER, ensure_owner
-from workspaces.http.database_outage import connection_failure
+from workspaces.database.outages import connection_failure
 from workspaces.management.hub_command import HubCommand
 from workspaces.models import ApiToken, User
 

@@ -1,4 +1,4 @@
-"""What people and programs are told while the database is away or accepts no changes.
+"""Outages of the database: which errors are of one, and whether it is away now.
 
 The web server's background loop tries the database once a second while it is away (`background_loop`). In
 that time requests are refused at once: each would otherwise wait for a connection for 20 s, in a thread that
@@ -6,36 +6,25 @@ another one needs."""
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 from django.db import Error as DatabaseError
-from django.db import InterfaceError, OperationalError, connection
-from django.http import HttpRequest, HttpResponse
-from django.template.loader import render_to_string
+from django.db import InterfaceError, OperationalError, connection, transaction
 from psycopg_pool import PoolTimeout
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
-from workspaces.http.problems import problem_response
-
-log = logging.getLogger(__name__)
-TITLE = "The database does not work"
-RETRY_AFTER_S = 5
 CONNECT_TIMEOUT_S = 10
 AWAY = "The hub cannot reach its database at the moment."
 NO_CONNECTION = "The hub's database has no connection left."
 READ_ONLY = "The hub's database accepts no changes at the moment."
 DISK_FULL = "The disk of the hub's database is full."
 BUSY = "The hub's database is busy with another change."
-REST = "Runs go on, and nothing is lost that was saved. Try again in a few seconds."
 # Of SQLSTATE: connection exceptions, and a server that ends or starts.
 _AWAY_STATES = ("08", "57P")
 _STATES = {"53300": NO_CONNECTION, "53100": DISK_FULL, "25006": READ_ONLY}
 _SQLITE = {"readonly database": READ_ONLY, "is full": DISK_FULL, "is locked": BUSY}
-_ANSWERED = ("/healthz", "/static/", "/api/v1/node/report/")
 _outages: list[str] = []
 
 
@@ -105,39 +94,13 @@ def refuse_if_away() -> None:
         raise DatabaseAway(AWAY)
 
 
-def outage_response(request: HttpRequest, sentence: str) -> HttpResponse:
-    """Returns the answer of Django: problem details below /api/, else a page."""
-    answer = _raw_answer(request.path, sentence)
-    response = HttpResponse(answer.body, status=answer.status_code, headers=dict(answer.headers))
-    # Django would log a traceback for each request; the background loop logs the outage once.
-    response._has_been_logged = True  # type: ignore[attr-defined]
-    return response
-
-
-async def raw_outage(_: Request, error: Exception) -> Response:
-    """Answers errors of the database on raw routes; raises those that are a fault of the code again."""
-    sentence = outage_of(error)
-    if not sentence:
-        raise error
-    log.warning("A request was refused: %s", sentence)
-    return _raw_answer("/api/", sentence)
-
-
-class OutageGate:
-    """Refuses requests while the database is away. Reports of nodes that bring only numbers are answered
-    without it, and keep the nodes from seeming silent."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_refused = _outages and scope["type"] == "http" and not scope["path"].startswith(_ANSWERED)
-        await (_raw_answer(scope["path"], AWAY) if is_refused else self._app)(scope, receive, send)
-
-
-def _raw_answer(path: str, sentence: str) -> Response:
-    headers = {"Retry-After": str(RETRY_AFTER_S), "Cache-Control": "no-store"}
-    if path.startswith(("/api/", "/v2/")):
-        return problem_response(503, TITLE, f"{sentence} {REST}", headers=headers)
-    page = render_to_string("503.html", {"sentence": sentence, "rest": REST})
-    return HTMLResponse(page, 503, headers)
+@contextmanager
+def optional_write() -> Iterator[None]:
+    """For notes that come with reading, such as when a token was used: a database that accepts no changes can
+    still be read."""
+    try:
+        with transaction.atomic():
+            yield
+    except DatabaseError as error:
+        if outage_of(error) not in (READ_ONLY, DISK_FULL):
+            raise
