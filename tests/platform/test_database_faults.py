@@ -41,8 +41,18 @@ def hub(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def wait_for_status(hub: Hub, status: int) -> None:
+    """Waits until the API answers so for two seconds. Connections that the server has ended are noticed when
+    they are used, within a second."""
     with hub.client() as client:
-        eventually(lambda: client.get("/api/v1/runs/").status_code == status, 60, f"the API answers {status}")
+
+        def is_lasting() -> bool:
+            for _ in range(5):
+                if client.get("/api/v1/runs/").status_code != status:
+                    return False
+                time.sleep(0.4)
+            return True
+
+        eventually(is_lasting, 90, f"the API answers {status}")
 
 
 def test_a_run_outlives_a_database_that_is_away(hub: Hub, server: PostgresServer) -> None:
