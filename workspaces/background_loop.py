@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections
 
 from workspaces.database import outages
+from workspaces.hub_metrics.rounds import measured_round
 
 log = logging.getLogger(__name__)
 INTERVAL_S = 1.0
@@ -81,7 +82,8 @@ def run_once(work: Sequence[Work]) -> None:
         return
     for one in work:
         try:
-            one()
+            with measured_round(f"{one.__module__.rpartition('.')[2]}.{one.__name__}"):
+                one()
         except Exception as error:
             # A broken connection is not repaired by Django outside of a request, so the next round opens a
             # new one.
