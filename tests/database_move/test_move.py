@@ -42,6 +42,8 @@ def test_a_hub_goes_on_on_postgresql(postgresql: str, tmp_path: Path) -> None:  
         assert "set DATABASE_URL" in report
         refused = hub.manage("up", check=False)
         assert "was moved to the database" in refused.stderr
+        old = hub.manage("backup", str(tmp_path / "backups"), check=False)
+        assert "trainhub.E003" in old.stderr
         moved.token = hub.token
         moved.start()
         before.check(moved)
@@ -125,7 +127,10 @@ def test_a_killed_move_goes_on_and_finds_what_was_changed_meanwhile(
 
 
 @pytest.mark.long
-def test_a_move_begins_anew_if_the_hub_has_worked_since(postgresql: str, tmp_path: Path) -> None:  # noqa: F811
+def test_a_move_begins_anew_if_the_hub_has_worked_since(
+    postgresql: str,  # noqa: F811
+    tmp_path: Path,
+) -> None:
     hub, url = source_hub(tmp_path), empty_database(postgresql)
     add_many_events(hub)
     _kill_half_way(hub, url)

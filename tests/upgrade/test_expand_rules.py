@@ -92,9 +92,9 @@ def test_what_only_adds_is_harmless(operation: Any) -> None:
     ],
 )
 def test_what_the_version_before_needs_is_a_contraction(operation: Any, words: str) -> None:
-    found = effect(operation)
-    assert words in " ".join(found.breaks)
-    assert not found.is_expanding
+    contraction = effect(operation)
+    assert words in " ".join(contraction.breaks)
+    assert not contraction.is_expanding
     assert effect(operation, safe_because="nothing has written it since 0.0.1").is_expanding
 
 

@@ -119,19 +119,26 @@ def test_runs_go_on_through_an_upgrade_and_back(hub: UpgradedHub, tmp_path: Path
             later = runs.submit(hub, SHORT, resources={"cluster": node.name})
             runs.wait_for(hub, later, "Completed")
         go_on.touch()
-        for run in long:
-            runs.wait_for(hub, run, "Completed")
-            lines = runs.log(hub, run).splitlines()
-            assert lines == [b"line %d" % number for number in range(1, len(lines) + 1)]
-        submitted = submitter.close()
-        assert submitted
-        eventually(lambda: all(runs.told(hub, run)["state"] in FINAL for run in submitted), 60)
-        assert {runs.told(hub, run)["state"] for run in submitted} == {"Completed"}
+        check_whole_logs(hub, long)
+        check_completed(hub, submitter.close())
     finally:
         submitter.close()
         go_on.touch()
         for node in nodes:
             node.stop()
+
+
+def check_whole_logs(hub: Hub, long: list[str]) -> None:
+    for run in long:
+        runs.wait_for(hub, run, "Completed")
+        lines = runs.log(hub, run).splitlines()
+        assert lines == [b"line %d" % number for number in range(1, len(lines) + 1)]
+
+
+def check_completed(hub: Hub, submitted: list[str]) -> None:
+    assert submitted
+    eventually(lambda: all(runs.told(hub, run)["state"] in FINAL for run in submitted), 60)
+    assert {runs.told(hub, run)["state"] for run in submitted} == {"Completed"}
 
 
 def _new(hub: Hub, *arguments: str) -> str:

@@ -25,12 +25,12 @@ from trainhub.database_move.verification import verify_table
 @dataclass(frozen=True)
 class MoveOptions:
     """`source`: SQLite's file. `target`: the URL of PostgreSQL. `is_nul_replaced`: NUL characters become
-    U+FFFD. `left_out`: tables of SQLite that this version does not know and that are not copied."""
+    U+FFFD. `excluded`: tables of SQLite that this version does not know and that are not copied."""
 
     source: Path
     target: str
     is_nul_replaced: bool = False
-    left_out: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -94,22 +94,21 @@ class _Move:
             self._console.say(f"Making the tables in {self._target.name} …")
             self._target.migrate()
         tables = [table for name, table in self._target.tables().items() if name not in move_record.NAMES]
-        is_begun = self._record.stage() == move_record.COPYING
-        if is_begun and self._record.source() == self._source.fingerprint:
+        is_resumed = self._record.stage() == move_record.COPYING
+        if is_resumed and self._record.source() == self._source.fingerprint:
             self._console.say("Going on with the move that was interrupted.")
             return tables
-        check_tables(self._source, tables, self._options.left_out)
+        check_tables(self._source, tables, self._options.excluded)
         self._console.say(f"Checking {self._source.path} …")
         check_values(self._source, tables, is_nul_replaced=self._options.is_nul_replaced)
-        if is_begun:
+        if is_resumed:
             self._console.say(f"{self._source.path} was written since the move began, which begins anew.")
-        self._begin_copying(tables, is_begun=is_begun)
+        self._begin_copying(tables)
         return tables
 
-    def _begin_copying(self, tables: list[TargetTable], *, is_begun: bool) -> None:
+    def _begin_copying(self, tables: list[TargetTable]) -> None:
         with self._target.connection.transaction():
-            if not is_begun:
-                suspend_indexes(self._target, self._record)
+            suspend_indexes(self._target, self._record)
             names = sql.SQL(", ").join(sql.Identifier(table.name) for table in tables)
             # Migrations have written rows, too.
             self._target.connection.execute(sql.SQL("TRUNCATE {}").format(names))

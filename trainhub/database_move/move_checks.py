@@ -26,10 +26,10 @@ def check_versions(source: SourceDatabase) -> None:
         )
 
 
-def check_tables(source: SourceDatabase, tables: list[TargetTable], left_out: Collection[str]) -> None:
+def check_tables(source: SourceDatabase, tables: list[TargetTable], excluded: Collection[str]) -> None:
     """Raises MoveError if the source has tables or columns that the target has not, or the other way."""
     existing = source.tables()
-    if unknown := sorted(set(existing) - {table.name for table in tables} - set(left_out)):
+    if unknown := sorted(set(existing) - {table.name for table in tables} - set(excluded)):
         raise MoveError(
             f"{source.path} has the table {unknown[0]}, which this version lacks with these settings. "
             "Set the settings of the hub, for example those of its sign-in; if the table is not TrainHub's, "

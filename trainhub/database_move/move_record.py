@@ -79,8 +79,11 @@ class MoveRecord:
         self._connection.execute(f"INSERT INTO {STATEMENT} (text) VALUES (%s)", (text,))
 
     def statements(self) -> list[tuple[int, str]]:
-        """Returns what has to be executed at the end, with its position, in order."""
-        rows = self._connection.execute(f"SELECT position, text FROM {STATEMENT} ORDER BY position")
+        """Returns what has to be executed at the end, with its position. Foreign keys come last: they may
+        need a unique constraint."""
+        rows = self._connection.execute(
+            f"SELECT position, text FROM {STATEMENT} ORDER BY strpos(text, ' FOREIGN KEY ') > 0, position"
+        )
         return [(position, text) for position, text in rows.fetchall()]
 
     def forget_statement(self, position: int) -> None:

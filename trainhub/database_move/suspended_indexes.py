@@ -10,12 +10,11 @@ from psycopg import sql
 from trainhub.database_move.move_record import NAMES, MoveRecord
 from trainhub.database_move.target import TargetDatabase
 
-# Unique ones before foreign keys, which may need them.
 _CONSTRAINTS = """
     SELECT t.relname, c.conname, pg_get_constraintdef(c.oid)
     FROM pg_constraint c JOIN pg_class t ON t.oid = c.conrelid
     WHERE c.connamespace = current_schema()::regnamespace AND c.contype IN ('u', 'f')
-    ORDER BY c.contype = 'f', t.relname, c.conname"""
+    ORDER BY c.contype = 'u', t.relname, c.conname"""
 _INDEXES = """
     SELECT i.relname, pg_get_indexdef(i.oid)
     FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class t ON t.oid = x.indrelid
@@ -28,7 +27,7 @@ def suspend_indexes(target: TargetDatabase, record: MoveRecord) -> None:
     """Drops them and records how they are made. Call it in a transaction."""
     constraints = target.connection.execute(_CONSTRAINTS).fetchall()
     indexes = target.connection.execute(_INDEXES, (list(NAMES),)).fetchall()
-    for table, name, _ in reversed(constraints):
+    for table, name, _ in constraints:
         parts = {"table": sql.Identifier(table), "name": sql.Identifier(name)}
         target.connection.execute(sql.SQL("ALTER TABLE {table} DROP CONSTRAINT {name}").format(**parts))
     for name, _ in indexes:

@@ -119,8 +119,8 @@ def _table_bytes(table: tuple[str, str]) -> int:
     app, model = table
     with connection.cursor() as cursor:
         # Of a model that the new version has renamed or removed, the name of its table is Django's own.
-        known = {item._meta.label_lower: item._meta.db_table for item in apps.get_models()}
-        name = known.get(f"{app}.{model}", f"{app}_{model}")
+        names = {item._meta.label_lower: item._meta.db_table for item in apps.get_models()}
+        name = names.get(f"{app}.{model}", f"{app}_{model}")
         cursor.execute("SELECT coalesce(pg_total_relation_size(to_regclass(%s)), 0)", [name])
         return int(cursor.fetchone()[0])
 

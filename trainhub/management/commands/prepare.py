@@ -16,7 +16,7 @@ from trainhub import installation
 from trainhub.database_move.move_record import is_move_unfinished
 from trainhub.files import write_secret
 from trainhub.upgrade.migration_plan import MigrationFailed, migrate_database
-from trainhub.upgrade.release_record import DatabaseTooNew, check_release, record_release
+from trainhub.upgrade.release_record import DatabaseTooNew, check_release
 from workspaces import set_aside, tokens
 from workspaces.access import membership_principal
 from workspaces.bootstrap import OWNER, ensure_owner
@@ -56,7 +56,6 @@ class Command(HubCommand):
             migrate_database()
         except (DatabaseTooNew, MigrationFailed) as error:
             raise CommandError(str(error)) from error
-        record_release()
         remove_forgotten_folders()
         password = ensure_owner()
         prepared = (
