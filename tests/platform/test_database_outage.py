@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 
+import httpx
 import psycopg
 import pytest
 from django.db import DataError, IntegrityError, InternalError, OperationalError, ProgrammingError
 from django.test import Client, RequestFactory
 from psycopg_pool import PoolTimeout
 
+from trainhub.asgi import application
 from trainhub.views import server_error
+from workspaces.database import outages
 from workspaces.database.outages import AWAY, BUSY, DISK_FULL, NO_CONNECTION, READ_ONLY, outage_of
 
 
@@ -73,3 +76,17 @@ def test_an_api_view_that_met_an_outage_says_so(client: Client, rf: RequestFacto
     assert answer.status_code == 503
     assert answer["Retry-After"] == "5"
     assert BUSY.encode() in answer.content.replace(b"\\u0027", b"'")
+
+
+async def test_nobody_waits_for_a_database_that_is_away() -> None:
+    outages.note_away()
+    transport = httpx.ASGITransport(application)
+    async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
+        for path in ("/", "/sign-in/", "/api/v1/runs/", "/api/v1/node/claim/", "/v2/"):
+            answer = await client.get(path)
+            assert answer.status_code == httpx.codes.SERVICE_UNAVAILABLE
+            assert answer.headers["Retry-After"] == "5"
+            assert AWAY in answer.text
+        assert "<h1>" in (await client.get("/")).text
+        assert (await client.get("/api/v1/runs/")).json()["status"] == httpx.codes.SERVICE_UNAVAILABLE
+        assert (await client.get("/healthz")).status_code == httpx.codes.OK

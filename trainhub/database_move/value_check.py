@@ -73,7 +73,7 @@ def _is_accepted(source: SourceDatabase, table: str, rowid: int, column: ColumnT
 
 
 def _remedy(source: SourceDatabase, values: list[RefusedValue]) -> str:
-    text = "Nothing was written. "
+    text = "No row was copied. "
     if any(value.reason in (NUL, JSON_NUL) for value in values):
         text += "With --replace-nul the copy gets U+FFFD in place of such characters. "
     example = next((value for value in values if value.reason not in (NUL, JSON_NUL)), None)

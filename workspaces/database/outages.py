@@ -15,6 +15,8 @@ from django.db import Error as DatabaseError
 from django.db import InterfaceError, OperationalError, connection, transaction
 from psycopg_pool import PoolTimeout
 
+from workspaces import process_caches
+
 CONNECT_TIMEOUT_S = 10
 AWAY = "The hub cannot reach its database at the moment."
 NO_CONNECTION = "The hub's database has no connection left."
@@ -26,6 +28,7 @@ _AWAY_STATES = ("08", "57P")
 _STATES = {"53300": NO_CONNECTION, "53100": DISK_FULL, "25006": READ_ONLY}
 _SQLITE = {"readonly database": READ_ONLY, "is full": DISK_FULL, "is locked": BUSY}
 _outages: list[str] = []
+process_caches.register(_outages.clear)
 
 
 class DatabaseAway(OperationalError):
