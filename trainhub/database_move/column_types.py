@@ -62,6 +62,11 @@ class ColumnType:
             return [(f"is no whole number of {_INTEGERS[self.kind] + 1} bits", rule)]
         return [(reason, rule.format(column=column)) for reason, rule in _CONDITIONS[self.kind]]
 
+    @property
+    def wire_type(self) -> str:
+        """The type of `expression` in PostgreSQL's binary format."""
+        return _WIRE_TYPES.get(self.kind, "text")
+
     def expression(self, column: str) -> str:
         """Returns PostgreSQL's SQL for the value in the form in which it is compared. `column`: quoted."""
         return _EXPRESSIONS.get(self.kind, "{column}").format(column=column)
@@ -117,6 +122,14 @@ _EXPRESSIONS = {
     "jsonb": "{column}::text",
     "inet": "host({column})",
     "uuid": "replace({column}::text, '-', '')",
+}
+_WIRE_TYPES = {
+    "smallint": "int2",
+    "integer": "int4",
+    "bigint": "int8",
+    "double precision": "float8",
+    "bytea": "bytea",
+    "boolean": "int4",
 }
 _OF_SOURCE: dict[str, Conversion] = {
     "timestamp with time zone": _canonical_time,

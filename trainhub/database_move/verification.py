@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 
 from psycopg import sql
 
@@ -14,8 +15,8 @@ from trainhub.database_move.move_record import CopiedPart, MoveRecord
 from trainhub.database_move.row_hash import RowHash
 from trainhub.database_move.target import TargetDatabase, TargetTable
 
-# Rows of which the server is asked at once; those of some tables have megabytes.
-_BATCH_ROWS, _BATCH_BYTES = 5_000, 8 * 2**20
+# Rows between two lines about the progress.
+_STEP_ROWS = 500
 
 
 def verify_table(
@@ -26,7 +27,7 @@ def verify_table(
     advance: Callable[[int], None],
 ) -> None:
     """Reads a table back. Raises MoveError if it is not what was copied; the next attempt copies it anew."""
-    total = hash_target_rows(target, table, part.count, advance)
+    total = hash_target_rows(target, table, advance)
     if (total.count, total.total) == (part.count, part.total):
         record.save_part(table.name, replace(part, is_verified=True))
         return
@@ -39,28 +40,22 @@ def verify_table(
     )
 
 
-def hash_target_rows(
-    target: TargetDatabase, table: TargetTable, expected: int, advance: Callable[[int], None]
-) -> RowHash:
+def hash_target_rows(target: TargetDatabase, table: TargetTable, advance: Callable[[int], None]) -> RowHash:
+    """Reads row by row, because one may have megabytes."""
     total = RowHash(target_conversions(table.columns))
     expressions = [
         sql.SQL(column.expression("{0}")).format(sql.Identifier(column.column)) for column in table.columns
     ]
-    name = sql.Identifier(table.name)
-    query = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(expressions), name)
-    with target.connection.transaction(), target.connection.cursor(name="trainhub_move", binary=True) as rows:
-        rows.execute(query)
-        batch = _batch_rows(target, table, expected)
-        while some := rows.fetchmany(batch):
-            for row in some:
+    statement = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT (FORMAT binary)").format(
+        sql.SQL(", ").join(expressions), sql.Identifier(table.name)
+    )
+    with target.connection.cursor() as cursor, cursor.copy(statement) as copy:
+        copy.set_types([column.wire_type for column in table.columns])
+        rows = copy.rows()
+        while True:
+            before = total.count
+            for row in islice(rows, _STEP_ROWS):
                 total.add(row)
-            advance(len(some))
-    return total
-
-
-def _batch_rows(target: TargetDatabase, table: TargetTable, count: int) -> int:
-    """Returns for how many rows to ask at once, from the mean size of a row on the disk."""
-    (size,) = target.connection.execute(
-        "SELECT pg_table_size(%s::regclass)", (f'"{table.name}"',)
-    ).fetchone() or (0,)
-    return max(1, min(_BATCH_ROWS, _BATCH_BYTES * count // max(int(size), 1)))
+            if total.count == before:
+                return total
+            advance(total.count - before)
