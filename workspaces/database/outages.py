@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 from django.db import Error as DatabaseError
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import InterfaceError, OperationalError, connection
 from psycopg_pool import PoolTimeout
 
 from workspaces import process_caches
@@ -102,8 +102,7 @@ def optional_write() -> Iterator[None]:
     """For notes that come with reading, such as when a token was used: a database that accepts no changes can
     still be read."""
     try:
-        with transaction.atomic():
-            yield
+        yield
     except DatabaseError as error:
         if outage_of(error) not in (READ_ONLY, DISK_FULL):
             raise
