@@ -11,6 +11,7 @@ from typing import cast
 
 from asgiref.sync import sync_to_async
 from django.core.asgi import get_asgi_application
+from django.db import DatabaseError, InterfaceError
 from django.urls import get_resolver
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -54,6 +55,7 @@ from trainhub.web.headers import AnswerHeaders
 from trainhub.web.request_times import OpenSockets, RequestTimes
 from workspaces import background_loop
 from workspaces.authentication.sign_in_gate import SignInGate
+from workspaces.http.outage_answers import OutageGate, raw_outage
 from workspaces.http.problems import problem_response
 from workspaces.http.scopes import principal_of_scope
 from workspaces.hub_metrics.loop_lag import loop_lag_measured
@@ -128,12 +130,17 @@ async def lifespan(app: object) -> AsyncIterator[None]:
 front = Starlette(
     routes=raw_routes,
     lifespan=lifespan,
-    exception_handlers={HTTPException: http_problem, TokenRefused: token_problem},
+    exception_handlers={
+        HTTPException: http_problem,
+        TokenRefused: token_problem,
+        DatabaseError: raw_outage,
+        InterfaceError: raw_outage,
+    },
 )
 # Otherwise Starlette would redirect `/healthz/` and the like before Django sees them.
 front.router.redirect_slashes = False
 front.router.default = BrowserAddress(LargeBodies(SignInGate(cast("ASGIApp", django_application))))
-timed_front = RequestTimes(front)
+timed_front = RequestTimes(OutageGate(front))
 sockets = OpenSockets(stack([*job_sockets, *cluster_sockets], principal_of_scope))
 
 

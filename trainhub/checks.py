@@ -39,6 +39,19 @@ def embedded_valkey(**_: object) -> list[CheckMessage]:
     return []
 
 
+@register(INSTALLATION)
+def moved_database(**_: object) -> list[CheckMessage]:
+    """A command that was started without DATABASE_URL, such as a nightly backup, must not take the database
+    of before the move for the hub's."""
+    mark = installation.MOVE_MARK
+    is_old = settings.DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3"
+    if not is_old or not mark.exists():
+        return []
+    text = f"The database of this hub was moved to {mark.read_text()}, and DATABASE_URL is not set."
+    hint = f"Set DATABASE_URL to it. To go back to what the hub was before, remove {mark}."
+    return [Error(text, hint=hint, id="trainhub.E003")]
+
+
 @register(deploy=True)
 def lasting_secret_key(**_: object) -> list[CheckMessage]:
     if (

@@ -28,6 +28,7 @@ SECRET_KEY_FILE = DATA_DIR / "secret-key"
 NODE_TOKEN_FILE = DATA_DIR / "node-token"
 LOGS = DATA_DIR / "logs"
 RESTORE_MARK = DATA_DIR / "restore-unfinished"
+MOVE_MARK = DATA_DIR / "moved-to-postgresql"
 TLS_DIR = DATA_DIR / "tls"
 # Of what the hub packs itself: for nodes, for the command line, and for jobs of a Slurm.
 PACKAGE_FOLDERS = (DATA_DIR / "wheels", DATA_DIR / "sdk-wheels", DATA_DIR / "node-programs")

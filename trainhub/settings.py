@@ -9,6 +9,7 @@ import dj_database_url
 from trainhub import __version__, env, files, installation, mail
 from trainhub.logs import log_configuration
 from trainhub.own_ports import own_ports
+from trainhub.serving.database_pool import pool_options
 from trainhub.storage import blob_store
 from trainhub.web import cookies, sign_in
 from trainhub.worker.celery_settings import *  # noqa: F403
@@ -191,8 +192,7 @@ if _database["ENGINE"] == "django.db.backends.sqlite3":
     # that is not in use holds no lock.
     _database["CONN_MAX_AGE"] = 60
 elif _database["ENGINE"] == "django.db.backends.postgresql":
-    _pool = {"min_size": 1, "max_size": env.integer("DATABASE_POOL", 16, least=1), "timeout": 20}
-    _database["OPTIONS"] = {**_database.get("OPTIONS", {}), "pool": _pool}
+    _database["OPTIONS"] = {**_database.get("OPTIONS", {}), "pool": pool_options()}
 DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

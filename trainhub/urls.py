@@ -6,7 +6,7 @@ from drf_spectacular.views import SpectacularAPIView
 from trainhub.api_root import ApiRoot
 from trainhub.demo.files import is_demo
 from trainhub.sdk_downloads.settings_section import SECTION
-from trainhub.views import api_page, bad_request, page_not_found
+from trainhub.views import api_page, bad_request, page_not_found, server_error
 from workspaces.settings_sections import SECTIONS
 
 PAGES = (
@@ -43,6 +43,7 @@ SECTIONS.append(SECTION)
 
 handler400 = bad_request
 handler404 = page_not_found
+handler500 = server_error
 urlpatterns: list[URLPattern | URLResolver] = [
     *(path("", include(name)) for name in PAGES),
     *(path("api/v1/", include(name)) for name in APIS),

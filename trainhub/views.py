@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,8 @@ from django.views import defaults
 from drf_spectacular.generators import SchemaGenerator
 
 from workspaces.access import WorkspaceRequest, needs, principal
+from workspaces.database.outages import outage_of
+from workspaces.http.outage_answers import outage_response
 from workspaces.states import Role
 
 METHODS = ("get", "head", "post", "put", "patch", "delete")
@@ -52,6 +55,13 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     most = filesizeformat(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
     reason = f"The hub takes at most {most} of text in one form. Nothing was changed. Go back, and send less."
     return render(request, "400.html", {"reason": reason}, status=413)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Answers when a view has failed; Django calls it while it handles the exception."""
+    if sentence := outage_of(sys.exc_info()[1]):
+        return outage_response(request, sentence)
+    return defaults.server_error(request)
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

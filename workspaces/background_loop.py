@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections
 
+from workspaces.database import outages
 from workspaces.hub_metrics.rounds import measured_round
 
 log = logging.getLogger(__name__)
@@ -75,7 +76,10 @@ def going(*work: Work) -> Iterator[None]:
 
 def run_once(work: Sequence[Work]) -> None:
     """Calls each function once; an error in one does not prevent the others. The thread's database connection
-    stays open between rounds, because opening one each second costs more than the work."""
+    stays open between rounds, because opening one each second costs more than the work. While the database is
+    away, it is only tried."""
+    if not outages.recover():
+        return
     for one in work:
         try:
             with measured_round(f"{one.__module__.rpartition('.')[2]}.{one.__name__}"):
@@ -85,6 +89,8 @@ def run_once(work: Sequence[Work]) -> None:
             # new one.
             if isinstance(error, DatabaseError | InterfaceError):
                 connections.close_all()
+            if outages.outage_of(error) == outages.AWAY:
+                outages.note_away()
             _complain(one, error)
         else:
             if _failing.pop(one, ""):

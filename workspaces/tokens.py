@@ -11,6 +11,7 @@ from workspaces.access import Principal, access_changed, membership_principal
 from workspaces.authentication import token_calls
 from workspaces.authentication.clients import client_name
 from workspaces.authentication.token_text import digest, new_token
+from workspaces.database.outages import optional_write
 from workspaces.models import ApiToken, User, Workspace
 from workspaces.states import TokenScope
 
@@ -187,4 +188,5 @@ def _note_use(token: ApiToken, now: datetime, client: str) -> None:
     if token.last_used_at is None or now - token.last_used_at > USE_IS_NOTED_EVERY:
         # The condition is repeated in the UPDATE, so that requests at the same moment write once.
         stale = Q(last_used_at=None) | Q(last_used_at__lt=now - USE_IS_NOTED_EVERY)
-        ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now, last_client=client)
+        with optional_write():
+            ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now, last_client=client)

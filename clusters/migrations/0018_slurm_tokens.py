@@ -22,17 +22,17 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='allocation',
             name='cancel_trouble',
-            field=models.TextField(blank=True),
+            field=models.TextField(blank=True, db_default='', default=''),
         ),
         migrations.AddField(
             model_name='slurmpartition',
             name='rest_ca',
-            field=models.TextField(blank=True),
+            field=models.TextField(blank=True, db_default='', default=''),
         ),
         migrations.AddField(
             model_name='slurmpartition',
             name='rest_url',
-            field=models.CharField(blank=True, max_length=300),
+            field=models.CharField(blank=True, db_default='', default='', max_length=300),
         ),
         migrations.CreateModel(
             name='SlurmToken',

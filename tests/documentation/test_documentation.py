@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from tests.people import client_of, make_viewer
+from trainhub import __version__
 from trainhub.documentation import library
 from trainhub.documentation.rendering import anchor_of, render
 from trainhub.documentation.search import find
@@ -83,6 +84,12 @@ class TestPages:
         assert "<b>drain" not in found
         assert "No section has all these words" in found
         assert "/docs/nodes/#" in viewer.get("/docs/", {"q": "join machine"}).content.decode()
+
+    def test_what_is_new_says_which_version_this_is(self) -> None:
+        client = client_of(make_viewer())
+        page = client.get("/docs/changelog/").content.decode()
+        assert f"This hub is TrainHub {__version__}." in page
+        assert 'href="/docs/changelog/"' in client.get("/docs/").content.decode()
 
     def test_a_document_with_its_picture(self) -> None:
         viewer = client_of(make_viewer())

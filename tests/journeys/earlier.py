@@ -18,15 +18,15 @@ from tests.hub import PROJECT, Hub, eventually
 COMMIT = "1fb4fc7"
 
 
-def unpack(folder: Path) -> Path:
-    """Writes the product's files of `COMMIT` into `folder`.
+def unpack(folder: Path, commit: str = COMMIT) -> Path:
+    """Writes the product's files of `commit` into `folder`.
 
     Skips the test in a checkout without that commit: a source archive, or a shallow clone, which
     `git fetch --unshallow` completes."""
-    archive = subprocess.run(["git", "archive", COMMIT], cwd=PROJECT, capture_output=True, check=False)
+    archive = subprocess.run(["git", "archive", commit], cwd=PROJECT, capture_output=True, check=False)
     if archive.returncode:
         pytest.skip(
-            f"this checkout has no commit {COMMIT}; complete a shallow clone by git fetch --unshallow"
+            f"this checkout has no commit {commit}; complete a shallow clone by git fetch --unshallow"
         )
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
         files.extractall(folder, filter="data")

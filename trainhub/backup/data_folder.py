@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
-from django.db import connection
 
 from trainhub import installation
+from trainhub.backup import database_copy
 from workspaces.stored_files import deletions
 
 # Copied before the database: it must not know of later events than the database has.
@@ -40,6 +40,11 @@ EXCLUDED = {
     deletions.GATE: "a lock",
     deletions.WORK: "a lock",
     installation.RESTORE_MARK.name: "the mark of a restoration",
+    installation.MOVE_MARK.name: "the mark of a database that was moved to PostgreSQL",
+    **{
+        f"trainhub.sqlite3{suffix}": "the database of before it was moved to PostgreSQL"
+        for suffix in ("", "-wal", "-shm")
+    },
 }
 _KEY_NAMES = ("secret-key", "keys", "tls")
 
@@ -121,12 +126,4 @@ def hub_content() -> Iterator[str]:
 def _is_copied(path: Path) -> bool:
     names = {AUDIT_HEADS, BLOBS, *_KEY_NAMES, *(folder.partition("/")[0] for folder in FOLDERS)}
     keyring = Path(settings.SECRETS_KEYRING)
-    return path.name in names or path in (keyring, *keyring.parents) or path in database_files()
-
-
-def database_files() -> tuple[Path, ...]:
-    """Returns the files of SQLite's database; none with PostgreSQL."""
-    if connection.vendor != "sqlite":
-        return ()
-    name = str(connection.settings_dict["NAME"])
-    return tuple(Path(f"{name}{suffix}") for suffix in ("", "-wal", "-shm", "-journal"))
+    return path.name in names or path in (keyring, *keyring.parents) or path in database_copy.sqlite_files()

@@ -35,6 +35,13 @@ def description() -> str:
     )
 
 
+def sqlite_files() -> tuple[Path, ...]:
+    """Returns the files of SQLite's database, also those that need not exist; none with PostgreSQL."""
+    if kind() != "sqlite":
+        return ()
+    return tuple(Path(f"{_sqlite_file()}{suffix}") for suffix in ("", "-wal", "-shm", "-journal"))
+
+
 def tables() -> list[str]:
     """Returns the tables of the configured database; none if it does not exist yet (SQLite)."""
     if kind() == "sqlite" and not _sqlite_file().exists():

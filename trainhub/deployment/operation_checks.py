@@ -27,8 +27,8 @@ def small_database() -> list[CheckMessage]:
         return []
     text = f"{count} nodes report to a hub on SQLite, which writes for one at a time."
     hint = (
-        "Set DATABASE_URL to a PostgreSQL before more nodes join (docs/configuration.md). What SQLite has "
-        "does not move by itself: such a hub starts anew."
+        "Move to PostgreSQL before more nodes join: manage.py migrate-to-postgresql takes all data along "
+        "(docs/upgrade.md)."
     )
     return [Warning(text, hint=hint, id="trainhub.W012")]
 

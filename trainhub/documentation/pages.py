@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.http import FileResponse, Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -14,6 +15,7 @@ from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
 MAX_QUERY = 200
+CHANGELOG = "changelog"
 
 
 @require_safe
@@ -31,7 +33,8 @@ def document(request: WorkspaceRequest, slug: str) -> HttpResponse:
     chosen = documents().get(slug)
     if chosen is None:
         raise Http404(f"there is no document {slug!r}")
-    context = {"document": chosen, "page": render_document(slug), "groups": contents()}
+    version = settings.TRAINHUB_VERSION if slug == CHANGELOG else ""
+    context = {"document": chosen, "page": render_document(slug), "groups": contents(), "version": version}
     return render(request, "documentation/document.html", context)
 
 

@@ -62,6 +62,7 @@ def _run(started: float, as_demo: bool, agents_pipe: int | None) -> None:
     preflight.prepare_folders()
     lock = preflight.lock()
     preflight.check_restored()
+    preflight.check_moved()
     preflight.check_ports()
     preflight.check_certificate()
     notice = preflight.account_notice(as_demo=as_demo) if agents_pipe is None else ""

@@ -89,6 +89,16 @@ def check_restored() -> None:
         )
 
 
+def check_moved() -> None:
+    """Raises Stop if the database was moved to PostgreSQL and this start would use the old one again."""
+    mark = installation.MOVE_MARK
+    if mark.exists() and not env.secret("DATABASE_URL"):
+        raise Stop(
+            f"The database of this hub was moved to {mark.read_text()}. Set DATABASE_URL to it. To go back "
+            f"to what the hub was before, remove {mark}."
+        )
+
+
 def check_ports() -> None:
     """Raises Stop if the hub's port cannot be used, or that of the broker, if TrainHub itself provides the
     broker."""

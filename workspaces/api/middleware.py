@@ -30,7 +30,7 @@ class ApiProblems:
         """Answers a page whose stored file cannot be read now."""
         if not isinstance(error, StoreUnavailable):
             return None
-        page = render(request, "503.html", {"reason": str(error)}, status=503)
+        page = render(request, "503_file.html", {"reason": str(error)}, status=503)
         page["Retry-After"] = "10"
         return page
 

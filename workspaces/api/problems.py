@@ -14,6 +14,8 @@ from rest_framework import exceptions
 from rest_framework.views import set_rollback
 
 from trainhub_launch.errors import SpecError
+from workspaces.database.outages import outage_of
+from workspaces.http.outage_answers import REST, RETRY_AFTER_S
 from workspaces.http.problems import CONTENT_TYPE, problem_body
 from workspaces.object_store.errors import StoreUnavailable
 
@@ -61,6 +63,8 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> JsonRespo
         return problem(503, str(error), headers={"Retry-After": "10"})
     if isinstance(error, exceptions.APIException):
         return _from_framework(error)
+    if sentence := outage_of(error):
+        return problem(503, f"{sentence} {REST}", headers={"Retry-After": str(RETRY_AFTER_S)})
     # Our own fault: the operator gets the traceback, the client a sentence.
     logger.exception("%s failed", context.get("view"), exc_info=error)
     return problem(500, "TrainHub itself failed; the operator finds the traceback in the server log.")

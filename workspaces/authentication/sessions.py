@@ -21,6 +21,7 @@ from workspaces import audit, process_caches
 from workspaces.access import access_changed
 from workspaces.authentication.browsers import browser_name
 from workspaces.authentication.password_check import client_address
+from workspaces.database.outages import optional_write
 from workspaces.models import BrowserSession, User
 
 # A page that is open asks every few seconds.
@@ -152,15 +153,14 @@ def _note(request: HttpRequest, user: User, key: str) -> None:
     if len(_noted) >= MAX_NOTED:
         _noted.clear()
     _noted[key] = time.monotonic()
-    BrowserSession.objects.update_or_create(
-        session_key=key,
-        defaults={
-            "user_id": user.pk,
-            "browser": browser_name(request.headers.get("User-Agent", "")),
-            "address": client_address(request)[:MAX_ADDRESS_LENGTH],
-            "last_seen_at": timezone.now(),
-        },
-    )
+    values = {
+        "user_id": user.pk,
+        "browser": browser_name(request.headers.get("User-Agent", "")),
+        "address": client_address(request)[:MAX_ADDRESS_LENGTH],
+        "last_seen_at": timezone.now(),
+    }
+    with optional_write():
+        BrowserSession.objects.update_or_create(session_key=key, defaults=values)
 
 
 def _is_valid(session: Session, user: User) -> bool:

@@ -10,6 +10,8 @@ import anyio
 import anyio.to_thread
 from django.db import close_old_connections
 
+from workspaces.database.outages import refuse_if_away
+
 P = ParamSpec("P")
 T = TypeVar("T")
 _few = anyio.CapacityLimiter(2)
@@ -25,7 +27,8 @@ async def in_turn(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
     arrival.
 
     SQLite admits one writer and lets the others retry at random: of forty threads the unlucky ones gave up
-    after 20 s."""
+    after 20 s. Raises DatabaseAway while the database is away."""
+    refuse_if_away()
     return await anyio.to_thread.run_sync(
         partial(_with_connections, partial(function, *args, **kwargs)), limiter=_few
     )

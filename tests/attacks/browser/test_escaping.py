@@ -59,6 +59,10 @@ REVIEWED_PYTHON = {
         "trainhub/sdk_downloads/routes.py",
         "HTMLResponse",
     ): "What a template has rendered, which escapes the names of packages and the lines to copy.",
+    (
+        "workspaces/http/outage_answers.py",
+        "HTMLResponse",
+    ): "What a template has rendered, of sentences of the hub's own.",
     ("jobs/templatetags/formats.py", "format_html"): "Escapes what it puts between the tags.",
     ("jobs/templatetags/formats.py", "format_html_join"): "Escapes what it joins.",
 }

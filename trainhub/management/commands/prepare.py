@@ -8,17 +8,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
 
 from clusters.enrolment.node_tokens import enrol_node, name_from_host, node_for_token
 from environments.repositories.temporary_folder import remove_forgotten_folders
 from trainhub import installation
+from trainhub.database_move.move_record import is_move_unfinished
 from trainhub.files import write_secret
 from trainhub.up import preflight
+from trainhub.upgrade.migration_plan import MigrationFailed, migrate_database
+from trainhub.upgrade.release_record import DatabaseTooNew, check_release
 from workspaces import set_aside, tokens
 from workspaces.access import membership_principal
 from workspaces.bootstrap import OWNER, ensure_owner
+from workspaces.database.outages import connection_failure
 from workspaces.management.hub_command import HubCommand
 from workspaces.models import ApiToken, User
 from workspaces.object_store.errors import StoreUnavailable
@@ -45,7 +48,17 @@ class Command(HubCommand):
         certificate = installation.broker_certificate()
         if certificate is not None and certificate.ca is not None:
             _make_certificate()
-        call_command("migrate", interactive=False, verbosity=0)
+        if failure := connection_failure():
+            raise CommandError(f"the database of DATABASE_URL cannot be reached: {failure.rstrip('.')}")
+        if is_move_unfinished():
+            raise CommandError(
+                "A move into this database was not completed; run `manage.py migrate-to-postgresql` again"
+            )
+        try:
+            newer = check_release()
+            migrate_database()
+        except (DatabaseTooNew, MigrationFailed) as error:
+            raise CommandError(str(error)) from error
         remove_forgotten_folders()
         password = ensure_owner()
         prepared = (
@@ -54,7 +67,12 @@ class Command(HubCommand):
             else _demo(json.loads(options["demo"].read_text()))
         )
         try:
-            notices = [*set_aside.sentences(), *require_store(), *object_row_warnings()]
+            notices = [
+                *([newer] if newer else []),
+                *set_aside.sentences(),
+                *require_store(),
+                *object_row_warnings(),
+            ]
         except StoreUnavailable as error:
             raise CommandError(str(error)) from error
         self.stdout.write(json.dumps({"password": password, "notices": notices, **prepared}))
