@@ -45,6 +45,7 @@ from tracking.tensorboard.sessions import remove_leftovers
 from trainhub.body_limit import LargeBodies
 from trainhub.sdk_downloads.routes import routes as sdk_downloads
 from trainhub.sdk_downloads.wheels import SDK_WHEEL
+from trainhub.serving import other_servers
 from trainhub.serving.hosts import HostCheck
 from trainhub.static_files import HubStatic
 from trainhub.web.browser_address import BrowserAddress
@@ -112,8 +113,10 @@ async def lifespan(app: object) -> AsyncIterator[None]:
     )
     remove_leftovers()
     async with hub_uptime.pulse_while_serving(app):
+        # The others take this server's nodes over before its last round, so that nothing comes after it.
         with background_loop.going(*work), build_after_start(NODE_WHEEL, SDK_WHEEL):
-            yield
+            async with other_servers.joined():
+                yield
 
 
 front = Starlette(

@@ -23,10 +23,14 @@ RUN_AS = env.text("RUN_AS", "") or (RANGE if os.geteuid() == 0 else "")
 RUN_AS = "" if RUN_AS == ROOT and os.geteuid() == 0 else RUN_AS
 HUB_AS = env.text("HUB_AS", "")
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
-SERVICES_FILE = DATA_DIR / "run" / "services.json"
+# Of several servers on one data folder, which of them this is.
+SERVER_NAME = env.server_name("SERVER_NAME")
+# What belongs to this server alone: its process ids, locks and logs.
+OWN_DIR = DATA_DIR / "servers" / SERVER_NAME if SERVER_NAME else DATA_DIR
+SERVICES_FILE = OWN_DIR / "run" / "services.json"
 SECRET_KEY_FILE = DATA_DIR / "secret-key"
 NODE_TOKEN_FILE = DATA_DIR / "node-token"
-LOGS = DATA_DIR / "logs"
+LOGS = OWN_DIR / "logs"
 RESTORE_MARK = DATA_DIR / "restore-unfinished"
 TLS_DIR = DATA_DIR / "tls"
 # Of what the hub packs itself: for nodes, for the command line, and for jobs of a Slurm.
@@ -73,6 +77,20 @@ def is_open() -> bool:
 
 def bind() -> Bind:
     return _bind("BIND", env.text("BIND", "0.0.0.0:8000" if is_open() else "127.0.0.1:8000"))
+
+
+def server_address() -> str:
+    """Returns HOST:PORT at which other web servers of this hub reach this one; "" if it is the only one."""
+    text = env.text("SERVER_ADDRESS", "")
+    if not text:
+        return ""
+    host, port = _bind("SERVER_ADDRESS", text)
+    if host in ANY_ADDRESS:
+        raise env.EnvError(
+            f"SERVER_ADDRESS={text} must name the address at which the other servers reach this one, for "
+            "example 10.0.0.5:8010"
+        )
+    return f"{addresses.bracketed(host)}:{port}"
 
 
 def broker_bind() -> Bind | None:

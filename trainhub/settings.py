@@ -12,10 +12,10 @@ from trainhub.own_ports import own_ports
 from trainhub.web import cookies, sign_in
 from trainhub.worker.periodic_tasks import beat_schedule
 
-BASE_DIR = installation.BASE_DIR
-DATA_DIR = installation.DATA_DIR
+BASE_DIR, DATA_DIR = installation.BASE_DIR, installation.DATA_DIR
 DEBUG = env.boolean("DEBUG", False)
 TRAINHUB_VERSION = __version__
+SERVER_NAME, SERVER_ADDRESS = installation.SERVER_NAME, installation.server_address()
 LOG_LEVEL = installation.LOG_LEVEL
 
 PUBLIC_URL = installation.stored_public_url()
@@ -227,7 +227,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_ENABLE_UTC = USE_TZ = True
 CELERY_TIMEZONE = TIME_ZONE = "UTC"
-CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "run" / "beat")
+CELERY_BEAT_SCHEDULE_FILENAME = str(installation.OWN_DIR / "run" / "beat")
 CELERY_BEAT_SCHEDULE = beat_schedule()
 
 AUTH_USER_MODEL = "workspaces.User"

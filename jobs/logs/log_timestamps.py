@@ -12,6 +12,7 @@ import tempfile
 import threading
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from operator import lt, sub
@@ -103,6 +104,12 @@ def flush_attempt(run_id: str, attempt: int) -> None:
     with _lock:
         ended = {key: _pending.pop(key) for key in list(_pending) if key[:2] == (run_id, attempt)}
     _write_open(ended)
+
+
+def flush_attempts(keys: Iterable[tuple[str, int]]) -> None:
+    """The same for several attempts whose bytes arrive at another server from now on."""
+    for run_id, attempt in keys:
+        flush_attempt(run_id, attempt)
 
 
 class LogTimeline:
@@ -251,10 +258,30 @@ def _write(key: Key, pending: _PendingArrival, arrivals: list[Arrival]) -> None:
     try:
         # Writing continues after the last whole record and overwrites one that a crash has torn.
         at = os.fstat(descriptor).st_size // RECORD_BYTES * RECORD_BYTES
+        if at != pending.count * RECORD_BYTES:
+            # Another server has written meanwhile: records go on after its last one.
+            arrivals = _after(_last_record(target), arrivals)
+            pending.count = at // RECORD_BYTES
         os.pwrite(descriptor, _packed(arrivals), at)
     finally:
         os.close(descriptor)
     pending.count += len(arrivals)
+
+
+def _last_record(target: Path) -> tuple[int, int]:
+    """Returns the end and the last arrival (ms) of the last record in the file."""
+    words = _read(target)
+    return (words[-WORDS], words[-1] >> 1) if words else (0, 0)
+
+
+def _after(last: tuple[int, int], arrivals: list[Arrival]) -> list[Arrival]:
+    """Returns the arrivals of bytes that the last record does not have yet, none earlier than it."""
+    end, at_ms = last
+    return [
+        item._replace(first_ms=max(item.first_ms, at_ms), last_ms=max(item.last_ms, at_ms))
+        for item in arrivals
+        if item.end > end
+    ]
 
 
 def _rewrite(key: Key, pending: _PendingArrival, arrivals: list[Arrival]) -> None:

@@ -33,6 +33,7 @@ def prepare_folders() -> None:
         for folder in (
             data,
             data / "run",
+            installation.OWN_DIR / "run",
             data / "tmp",
             data / "valkey",
             installation.LOGS,
@@ -57,7 +58,7 @@ def prepare_folders() -> None:
 def lock() -> int:
     """Locks the data folder for this `up` and the children that inherit the returned descriptor. Raises Stop
     if another TrainHub uses it."""
-    path = installation.DATA_DIR / "run" / "up.lock"
+    path = installation.OWN_DIR / "run" / "up.lock"
     # The children inherit the descriptor, and a flock lasts until every copy of it is closed, so it also
     # shows services that outlived a killed `up`.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -93,6 +94,10 @@ def check_ports() -> None:
     """Raises Stop if the hub's port cannot be used, or that of the broker, if TrainHub itself provides the
     broker."""
     check_port("BIND", installation.bind())
+    address = installation.server_address()
+    if address:
+        host, _, port = address.rpartition(":")
+        check_port("SERVER_ADDRESS", installation.Bind(host.strip("[]"), int(port)))
     broker = installation.broker_bind()
     if broker is not None and not installation.configured_redis_url():
         check_port("BROKER_BIND", broker)

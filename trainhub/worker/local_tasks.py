@@ -10,6 +10,7 @@ from collections.abc import Callable
 from celery import Celery
 from django.db import close_old_connections
 
+from trainhub.worker.leadership import leadership
 from trainhub.worker.periodic_tasks import local_tasks
 
 log = logging.getLogger(__name__)
@@ -17,7 +18,7 @@ log = logging.getLogger(__name__)
 
 class LocalTasks:
     """Runs each task in a thread of its own: a slow task delays no other, and none runs twice at the same
-    time."""
+    time. Of several workers the leader alone runs them."""
 
     def __init__(self, app: Celery) -> None:
         self._app = app
@@ -35,7 +36,8 @@ class LocalTasks:
     def _repeat(self, name: str, task: Callable[[], None], interval_s: float) -> None:
         due = time.monotonic()
         while not self._stopped.wait(max(0.0, due - time.monotonic())):
-            _run(name, task)
+            if leadership.is_leader:
+                _run(name, task)
             # Runs that were due while the task was running are left out.
             due = max(due + interval_s, time.monotonic())
 

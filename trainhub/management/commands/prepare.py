@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
+from django.db import connection
 
 from clusters.enrolment.node_tokens import enrol_node, name_from_host, node_for_token
 from environments.repositories.temporary_folder import remove_forgotten_folders
 from trainhub import installation
+from trainhub.backup.data_folder import hub_content
 from trainhub.files import write_secret
 from workspaces import set_aside, tokens
 from workspaces.access import membership_principal
 from workspaces.bootstrap import OWNER, ensure_owner
 from workspaces.management.hub_command import HubCommand
 from workspaces.models import ApiToken, User
+from workspaces.servers import data_folder, membership, server_registry
 
 VISITOR = "demo visitor"
+# Of the lock in PostgreSQL.
+PREPARATION = 7_264_110_591
 
 
 class Command(HubCommand):
@@ -31,6 +39,9 @@ class Command(HubCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--further", action="store_true", help="for one of several servers, without agent"
+        )
         parser.add_argument(
             "--demo",
             type=Path,
@@ -42,16 +53,51 @@ class Command(HubCommand):
         certificate = installation.broker_certificate()
         if certificate is not None and certificate.ca is not None:
             _make_certificate()
-        call_command("migrate", interactive=False, verbosity=0)
+        is_further = options["further"] or bool(settings.SERVER_ADDRESS)
+        with one_at_a_time():
+            _check_database(is_further=is_further)
+            call_command("migrate", interactive=False, verbosity=0)
+            data_folder.claim()
+            password = ensure_owner()
         remove_forgotten_folders()
-        password = ensure_owner()
-        prepared = (
-            {"node": _enrol_this_machine()}
-            if options["demo"] is None
-            else _demo(json.loads(options["demo"].read_text()))
-        )
+        prepared = _enrolled_machines(demo=options["demo"], is_further=options["further"])
         notices = list(set_aside.sentences())
         self.stdout.write(json.dumps({"password": password, "notices": notices, **prepared}))
+
+
+def _check_database(*, is_further: bool) -> None:
+    try:
+        data_folder.check(is_further=is_further, has_content=any(hub_content()))
+    except data_folder.WrongDatabase as error:
+        raise CommandError(str(error)) from error
+    if not is_further or not server_registry.is_shareable():
+        return
+    offset_s = server_registry.clock_offset_s()
+    if not membership.is_punctual(offset_s):
+        raise CommandError(
+            f"The clock of this machine is {membership.clock_phrase(offset_s)}. Have it set by NTP, and "
+            "start this server again."
+        )
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Lets other servers that start at the same time wait: each of them may make the tables."""
+    if not server_registry.is_shareable():
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [PREPARATION])
+        try:
+            yield
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [PREPARATION])
+
+
+def _enrolled_machines(*, demo: Path | None, is_further: bool) -> dict[str, str]:
+    if demo is not None:
+        return _demo(json.loads(demo.read_text()))
+    return {"node": "" if is_further else _enrol_this_machine()}
 
 
 def _make_certificate() -> None:
