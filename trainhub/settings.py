@@ -9,17 +9,17 @@ import dj_database_url
 from trainhub import __version__, env, files, installation, mail
 from trainhub.logs import log_configuration
 from trainhub.own_ports import own_ports
+from trainhub.serving.link_address import server_address
 from trainhub.web import cookies, sign_in
 from trainhub.worker.periodic_tasks import beat_schedule
 
 BASE_DIR, DATA_DIR = installation.BASE_DIR, installation.DATA_DIR
 DEBUG = env.boolean("DEBUG", False)
 TRAINHUB_VERSION = __version__
-SERVER_NAME, SERVER_ADDRESS = installation.SERVER_NAME, installation.server_address()
+SERVER_NAME, SERVER_ADDRESS = installation.SERVER_NAME, server_address()
 LOG_LEVEL = installation.LOG_LEVEL
 
-PUBLIC_URL = installation.stored_public_url()
-API_URL = installation.stored_api_url()
+PUBLIC_URL, API_URL = installation.stored_public_url(), installation.stored_api_url()
 BEHIND_TLS = PUBLIC_URL.startswith("https://")
 SECRET_KEY = installation.secret_key()
 ALLOWED_HOSTS = installation.allowed_hosts()

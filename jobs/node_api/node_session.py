@@ -139,7 +139,7 @@ class NodeSessions:
         # Tokens of the nodes for which other servers answer, and until when that holds (monotonic seconds).
         self._elsewhere: tuple[float, frozenset[str]] = (0.0, frozenset())
 
-    def is_known(self, token: str) -> bool:
+    def has_token(self, token: str) -> bool:
         """Returns whether a node holds this token, as far as that is known without a query."""
         until, digests = self._elsewhere
         return self.recall(token) is not None or (time.monotonic() < until and digest(token) in digests)
@@ -191,7 +191,9 @@ class NodeSessions:
             for node_id, session in list(self._by_node.items()):
                 if node_id not in rows:
                     self._remove(session)
-                    log_timestamps.flush_attempts(session.assignments.last_read())
+                    # Their bytes arrive at another server from now on.
+                    for key in session.assignments.last_read():
+                        log_timestamps.flush_attempt(*key)
                 elif rows[node_id] == tuple(getattr(session.node, name) for name in COMPARED):
                     session.valid_until = started + CONFIRMED_S
                     del rows[node_id]

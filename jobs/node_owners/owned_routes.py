@@ -24,7 +24,7 @@ def _token_digest(request: Request) -> str:
 async def _admit(request: Request) -> None:
     """Checks the token before the body is read: whoever has none must not fill the memory of this server."""
     token = bearer(request.scope) or ""
-    if not sessions.is_known(token) and await in_thread(node_for_token, token) is None:
+    if not sessions.has_token(token) and await in_thread(node_for_token, token) is None:
         raise unauthorized("A node's token is needed.")
 
 

@@ -16,7 +16,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def cluster(postgresql: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerCluster]:  # noqa: F811
+def cluster(
+    postgresql: str,  # noqa: F811
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ServerCluster]:
     with running(ServerCluster(tmp_path_factory.mktemp("servers"), postgresql)) as cluster:
         yield cluster
 

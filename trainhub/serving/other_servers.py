@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 
 from live import elsewhere, fanout
+from trainhub.serving.link_address import link_bind
 from workspaces.http.threads import in_thread
 from workspaces.servers import membership
 from workspaces.servers.forwarding import CALL, answer_forwarded
@@ -37,16 +38,16 @@ async def joined() -> AsyncIterator[None]:
             loop.call_soon_threadsafe(watches.meet)
 
     async with AsyncExitStack() as stack:
-        if settings.SERVER_ADDRESS:
-            host, _, port = settings.SERVER_ADDRESS.rpartition(":")
-            await stack.enter_async_context(listener.listening(host.strip("[]"), int(port)))
-        thread = await in_thread(membership.begin, own, meet)
+        bind = link_bind()
+        if bind is not None:
+            await stack.enter_async_context(listener.listening(bind.host, bind.port))
+        thread = await in_thread(membership.join_servers, own, meet)
         watches.start()
         try:
             yield
         finally:
             watches.stop()
-            await in_thread(membership.end, thread)
+            await in_thread(membership.leave_servers, thread)
             links.close()
             ring.clear()
 

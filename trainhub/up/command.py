@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     started = time.monotonic()
     try:
         if parts:
-            further_server.run(parts, started)
+            further_server.run_parts(parts, started)
             return 0
         if accounts.is_separated():
             return command.run()

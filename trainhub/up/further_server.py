@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 
 from trainhub import env, installation
+from trainhub.serving.link_address import link_bind
 from trainhub.up import preflight, stack
 from trainhub.up.console import Stop, say
 from trainhub.up.first_steps import prepare_data, publish_services, wait_for_answer
@@ -29,20 +30,20 @@ def parts_of(arguments: Sequence[str]) -> tuple[str, ...]:
 def check_services(parts: Sequence[str] = ()) -> None:
     """Raises Stop if settings that several servers need are missing. Without `parts`: of a start that says by
     SERVER_ADDRESS that there may be others."""
-    if not parts and not installation.server_address():
+    if not parts and not link_bind():
         return
     if env.secret("DATABASE_URL").partition(":")[0] not in POSTGRESQL:
         raise Stop("Several servers need PostgreSQL: set DATABASE_URL to the database of the hub.")
     if not installation.configured_redis_url():
         raise Stop("Several servers need a Valkey or Redis that all of them reach: set REDIS_URL.")
-    if WEB in parts and not installation.server_address():
+    if WEB in parts and not link_bind():
         raise Stop(
             "Set SERVER_ADDRESS to the address and a port at which the other web servers reach this one, for "
             "example 10.0.0.5:8010."
         )
 
 
-def run(parts: Sequence[str], started: float) -> None:
+def run_parts(parts: Sequence[str], started: float) -> None:
     """Runs these parts until a signal. Raises Stop if they cannot be started."""
     check_services(parts)
     if ownership.is_separate(installation.DATA_DIR):

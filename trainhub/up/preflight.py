@@ -16,6 +16,7 @@ from pathlib import Path
 from trainhub import addresses, installation
 from trainhub.files import write_secret
 from trainhub.serving import proxies
+from trainhub.serving.link_address import link_bind
 from trainhub.up.console import Stop
 
 # How long the children of a killed `up` may need to end before the next one starts.
@@ -94,10 +95,9 @@ def check_ports() -> None:
     """Raises Stop if the hub's port cannot be used, or that of the broker, if TrainHub itself provides the
     broker."""
     check_port("BIND", installation.bind())
-    address = installation.server_address()
-    if address:
-        host, _, port = address.rpartition(":")
-        check_port("SERVER_ADDRESS", installation.Bind(host.strip("[]"), int(port)))
+    link = link_bind()
+    if link is not None:
+        check_port("SERVER_ADDRESS", link)
     broker = installation.broker_bind()
     if broker is not None and not installation.configured_redis_url():
         check_port("BROKER_BIND", broker)

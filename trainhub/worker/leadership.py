@@ -19,19 +19,19 @@ class Leadership:
     @property
     def is_leader(self) -> bool:
         """Whether this worker runs the periodic tasks now. Takes no query."""
-        return self._lease is None or self._lease.is_held
+        return self._lease is None or self._lease.is_ours
 
     def start(self) -> None:
         if is_shareable():
             self._lease = LeaseKeeper(LEASE)
-            self._thread = membership.begin(OwnProcess(WORKER))
+            self._thread = membership.join_servers(OwnProcess(WORKER))
             self._lease.start()
 
     def stop(self) -> None:
         """Leaves the lease to its end: tasks that run now may last a little longer."""
         if self._lease is not None:
             self._lease.close()
-        membership.end(self._thread)
+        membership.leave_servers(self._thread)
 
 
 leadership = Leadership()

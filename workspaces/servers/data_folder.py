@@ -23,12 +23,12 @@ class WrongDatabase(Exception):
     """The message says, as sentences, why this hub must not use the database, and what to do."""
 
 
-def check(*, is_further: bool, has_content: bool) -> None:
+def check_pairing(*, is_further: bool, has_content: bool) -> None:
     """Raises WrongDatabase if this hub must not start. `is_further`: it is one of several servers.
     `has_content`: the data folder has files of a hub. Does nothing on a database without these tables."""
     if DataFolder._meta.db_table not in connection.introspection.table_names():
         return
-    living = list(server_registry.living()) if server_registry.is_shareable() else []
+    living = list(server_registry.living_processes()) if server_registry.is_shareable() else []
     row = DataFolder.objects.first()
     if row is not None:
         _check_folder(row, living, has_content=has_content)
@@ -48,8 +48,8 @@ def check(*, is_further: bool, has_content: bool) -> None:
         )
 
 
-def claim() -> None:
-    """Notes that the database and the data folder belong together. `check` comes first."""
+def pair_with_database() -> None:
+    """Notes that the database and the data folder belong together. `check_pairing` comes first."""
     path = _file()
     row = DataFolder.objects.first()
     fingerprint = _fingerprint() or (row.fingerprint if row is not None else secrets.token_hex(16))
@@ -66,14 +66,14 @@ def claim() -> None:
         DataFolder.objects.update_or_create(pk=1, defaults=facts)
 
 
-def adopt() -> None:
+def adopt_folder() -> None:
     """Makes this data folder the database's. Raises WrongDatabase while a server uses the other one."""
-    living = list(server_registry.living()) if server_registry.is_shareable() else []
+    living = list(server_registry.living_processes()) if server_registry.is_shareable() else []
     if living:
         raise WrongDatabase(f"{_names(living)} still runs with the other data folder. Stop it first.")
     _file().unlink(missing_ok=True)
     DataFolder.objects.all().delete()
-    claim()
+    pair_with_database()
 
 
 def _check_folder(row: DataFolder, living: list[ServerProcess], *, has_content: bool) -> None:

@@ -28,12 +28,12 @@ def only_once(name: str, lease_s: float = LEASE_S) -> Iterator[bool]:
             yield True
             return
         holder = round_lease.own_holder()
-        if not round_lease.acquire(name, holder, lease_s):
+        if not round_lease.take_lease(name, holder, lease_s):
             yield False
             return
         try:
             yield True
         finally:
-            round_lease.release(name, holder)
+            round_lease.free_lease(name, holder)
     finally:
         lock.release()

@@ -85,7 +85,7 @@ async def greet(
     return FrameStream(reader, writer, _proof(b"frames", talk), is_client=True)
 
 
-async def accept(
+async def answer_greeting(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, own_id: str
 ) -> tuple[str, FrameStream]:
     """Answers a connection. Returns the id of the server at its other end. Raises LinkRefused."""
@@ -93,8 +93,8 @@ async def accept(
         raise LinkRefused("the other end speaks another protocol")
     nonce = await reader.readexactly(NONCE_BYTES)
     ids = await reader.readexactly(64)
-    other_id, meant_id = ids[:32].decode(errors="replace").strip(), ids[32:].decode(errors="replace").strip()
-    if meant_id != own_id:
+    other_id, target_id = ids[:32].decode(errors="replace").strip(), ids[32:].decode(errors="replace").strip()
+    if target_id != own_id:
         # An address that another process had before.
         raise LinkRefused("the other end looks for another server")
     own = secrets.token_bytes(NONCE_BYTES)

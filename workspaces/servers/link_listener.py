@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from workspaces.servers.link_frames import FrameStream, LinkRefused, accept
+from workspaces.servers.link_frames import FrameStream, LinkRefused, answer_greeting
 from workspaces.servers.links import ANSWER, REQUEST, Failures
 from workspaces.servers.ring import ring
 
@@ -51,7 +51,7 @@ class LinkListener:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(GREETING_S):
-                server, stream = await accept(reader, writer, self._own_id)
+                server, stream = await answer_greeting(reader, writer, self._own_id)
         except Failures as error:
             log.warning("A connection to SERVER_ADDRESS was refused: %s", error or type(error).__name__)
             writer.transport.abort()

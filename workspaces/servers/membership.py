@@ -60,7 +60,7 @@ class MembershipThread(threading.Thread):
         # Before the query: the others count from when it reached the database, which is later.
         started = time.monotonic()
         offset_s = server_registry.clock_offset_s()
-        server_registry.renew(self.own, offset_s)
+        server_registry.renew_process(self.own, offset_s)
         self._judge_clock(offset_s)
         if self.own.role != server_registry.WEB:
             return
@@ -91,25 +91,25 @@ def is_punctual(offset_s: float) -> bool:
     return abs(offset_s) <= MAX_CLOCK_OFFSET_S
 
 
-def begin(own: OwnProcess, on_change: Callable[[], None] = lambda: None) -> MembershipThread | None:
+def join_servers(own: OwnProcess, on_change: Callable[[], None] = lambda: None) -> MembershipThread | None:
     """Registers this process and keeps its row young. Returns None, having done nothing, on a database that
     only one machine can use. `on_change` is called in the thread after each look at the others."""
     if not is_shareable():
         return None
-    server_registry.register(own)
+    server_registry.register_process(own)
     thread = MembershipThread(own, on_change)
     thread.renew_once()
     thread.start()
     return thread
 
 
-def end(thread: MembershipThread | None) -> None:
+def leave_servers(thread: MembershipThread | None) -> None:
     """Tells the others at once that this process ends."""
     if thread is None:
         return
     thread.close()
     thread.join(END_WITHIN_S)
     try:
-        server_registry.leave(thread.own)
+        server_registry.remove_process(thread.own)
     except (DatabaseError, InterfaceError) as error:
         log.warning("The row of this server stays until it is old: %s", error)

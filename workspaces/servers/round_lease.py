@@ -22,7 +22,7 @@ RENEW_EVERY_S = 1.5
 MARGIN_S = 1.0
 
 
-def acquire(name: str, holder: str, seconds: float = LEASE_S) -> bool:
+def take_lease(name: str, holder: str, seconds: float = LEASE_S) -> bool:
     """Takes or renews the lease. Returns False if somebody else holds it."""
     free = Q(holder=holder) | Q(until__lte=Now())
     until = Now() + timedelta(seconds=seconds)
@@ -35,7 +35,7 @@ def acquire(name: str, holder: str, seconds: float = LEASE_S) -> bool:
     return is_new
 
 
-def release(name: str, holder: str) -> None:
+def free_lease(name: str, holder: str) -> None:
     RoundLease.objects.filter(name=name, holder=holder).update(until=Now())
 
 
@@ -46,18 +46,18 @@ def own_holder() -> str:
 
 
 class LeaseKeeper(threading.Thread):
-    """Tries to hold one lease for as long as this process lives. `is_held` asks nobody."""
+    """Tries to hold one lease for as long as this process lives. `is_ours` asks nobody."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name=f"lease-{name}", daemon=True)
         self._lease = name
         self._holder = own_holder()
-        self._held_until = float("-inf")
+        self._ends_at = float("-inf")
         self._closing = threading.Event()
 
     @property
-    def is_held(self) -> bool:
-        return time.monotonic() < self._held_until
+    def is_ours(self) -> bool:
+        return time.monotonic() < self._ends_at
 
     def run(self) -> None:
         try:
@@ -73,16 +73,16 @@ class LeaseKeeper(threading.Thread):
 
     def renew_once(self) -> None:
         started = time.monotonic()
-        was_held = self.is_held
+        was_ours = self.is_ours
         try:
             if not is_punctual(server_registry.clock_offset_s()):
                 # Others take over; until somebody does, nobody runs them: wrong times would end runs.
                 return
-            if acquire(self._lease, self._holder):
-                self._held_until = started + LEASE_S - MARGIN_S
-                if not was_held:
+            if take_lease(self._lease, self._holder):
+                self._ends_at = started + LEASE_S - MARGIN_S
+                if not was_ours:
                     log.info("This worker runs the periodic tasks from now on")
         except (DatabaseError, InterfaceError) as error:
             connections.close_all()
-            if was_held:
+            if was_ours:
                 log.warning("The lease %s cannot be renewed: %s", self._lease, error)

@@ -64,7 +64,7 @@ def is_shareable() -> bool:
     return connection.vendor == "postgresql"
 
 
-def register(own: OwnProcess) -> None:
+def register_process(own: OwnProcess) -> None:
     """Adds the row of this process, in place of those of its predecessors, which have ended: one server of a
     name runs on a machine at a time (the lock of `manage.py up`)."""
     with transaction.atomic():
@@ -84,17 +84,17 @@ def register(own: OwnProcess) -> None:
         )
 
 
-def renew(own: OwnProcess, offset_s: float) -> None:
+def renew_process(own: OwnProcess, offset_s: float) -> None:
     """Says that this process lives. Adds its row again should somebody have removed it."""
     if not ServerProcess.objects.filter(pk=own.id).update(renewed_at=Now(), clock_offset_s=offset_s):
-        register(own)
+        register_process(own)
 
 
-def leave(own: OwnProcess) -> None:
+def remove_process(own: OwnProcess) -> None:
     ServerProcess.objects.filter(pk=own.id).delete()
 
 
-def living() -> QuerySet[ServerProcess]:
+def living_processes() -> QuerySet[ServerProcess]:
     """Returns the processes that have renewed their rows recently."""
     return ServerProcess.objects.filter(renewed_at__gt=Now() - timedelta(seconds=DEAD_AFTER_S))
 
@@ -102,7 +102,7 @@ def living() -> QuerySet[ServerProcess]:
 def web_peers(*, max_offset_s: float) -> Sequence[Peer]:
     """Returns the living web servers whose clock differs from the database's by at most `max_offset_s`; all
     living ones if that holds for none."""
-    rows = list(living().filter(role=WEB).values_list("id", "name", "address", "clock_offset_s"))
+    rows = list(living_processes().filter(role=WEB).values_list("id", "name", "address", "clock_offset_s"))
     punctual = [row for row in rows if abs(row[3]) <= max_offset_s]
     return [Peer(*row[:3]) for row in punctual or rows]
 

@@ -57,7 +57,7 @@ class Command(HubCommand):
         with one_at_a_time():
             _check_database(is_further=is_further)
             call_command("migrate", interactive=False, verbosity=0)
-            data_folder.claim()
+            data_folder.pair_with_database()
             password = ensure_owner()
         remove_forgotten_folders()
         prepared = _enrolled_machines(demo=options["demo"], is_further=options["further"])
@@ -67,7 +67,7 @@ class Command(HubCommand):
 
 def _check_database(*, is_further: bool) -> None:
     try:
-        data_folder.check(is_further=is_further, has_content=any(hub_content()))
+        data_folder.check_pairing(is_further=is_further, has_content=any(hub_content()))
     except data_folder.WrongDatabase as error:
         raise CommandError(str(error)) from error
     if not is_further or not server_registry.is_shareable():

@@ -27,7 +27,7 @@ class Command(HubCommand):
     def handle(self, *args: object, **options: Any) -> None:
         if options["adopt_data_folder"]:
             try:
-                data_folder.adopt()
+                data_folder.adopt_folder()
             except data_folder.WrongDatabase as error:
                 raise CommandError(str(error)) from error
             self.stdout.write("This data folder is the database's from now on.")
