@@ -17,6 +17,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
 warnings.filterwarnings("ignore", category=SecurityWarning)
 LOCAL_TASKS = "trainhub.worker.local_tasks:LocalTasks"
 LEADERSHIP = "trainhub.worker.leadership:leadership"
+MEASUREMENTS = "trainhub.worker.measurements:PublishedMeasurements"
 SCHEDULER = "trainhub.worker.scheduler:PatientScheduler"
 app = Celery("trainhub")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -65,7 +66,15 @@ class Membership(bootsteps.StartStopStep):
         return symbol_by_name(LEADERSHIP)
 
 
+class Measurements(bootsteps.StartStopStep):
+    """Has every worker say how it is doing."""
+
+    def create(self, parent: Any) -> Any:
+        return symbol_by_name(MEASUREMENTS)(parent.app)
+
+
 app.steps["worker"].add(Membership)
+app.steps["worker"].add(Measurements)
 app.steps["worker"].add(Clock)
 app.steps["worker"].add(LocalClock)
 app.user_options["worker"].add(

@@ -12,6 +12,8 @@ from django.db import close_old_connections
 
 from trainhub.worker.leadership import leadership
 from trainhub.worker.periodic_tasks import local_tasks
+from workspaces.hub_metrics.instruments import ROUND_LATE_SECONDS
+from workspaces.hub_metrics.rounds import measured_round
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +39,7 @@ class LocalTasks:
         due = time.monotonic()
         while not self._stopped.wait(max(0.0, due - time.monotonic())):
             if leadership.is_leader:
+                ROUND_LATE_SECONDS.labels(name).set(max(0.0, time.monotonic() - due))
                 _run(name, task)
             # Runs that were due while the task was running are left out.
             due = max(due + interval_s, time.monotonic())
@@ -44,7 +47,8 @@ class LocalTasks:
 
 def _run(name: str, task: Callable[[], None]) -> None:
     try:
-        task()
+        with measured_round(name):
+            task()
     except Exception:
         log.exception("The periodic task %s failed; it is tried again when it is due", name)
     finally:
