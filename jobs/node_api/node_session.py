@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.utils import timezone
 
@@ -184,9 +183,10 @@ class NodeSessions:
 
     def _refresh_nodes(self) -> None:
         started = time.monotonic()
-        rows = {row[0]: row[1:] for row in Node.objects.filter(revoked_at=None).values_list("pk", *COMPARED)}
+        nodes = Node.objects.filter(revoked_at=None)
         if not ring.is_alone:
-            rows = self._of_this_server(rows, started + CONFIRMED_S)
+            nodes = nodes.filter(pk__in=self._own_nodes(started + CONFIRMED_S))
+        rows = {row[0]: row[1:] for row in nodes.values_list("pk", *COMPARED)}
         with self._lock:
             for node_id, session in list(self._by_node.items()):
                 if node_id not in rows:
@@ -201,11 +201,11 @@ class NodeSessions:
             for node in Node.objects.select_related("cluster").filter(pk__in=batch, revoked_at=None):
                 self._update(_with_last_report(node), started + CONFIRMED_S)
 
-    def _of_this_server(self, rows: dict[int, tuple[Any, ...]], until: float) -> dict[int, tuple[Any, ...]]:
-        """Returns the rows of the nodes for which this server answers, and remembers the tokens of the
-        others."""
-        own = {node_id: row for node_id, row in rows.items() if ring.owns(row[0])}
-        self._elsewhere = until, frozenset(row[0] for node_id, row in rows.items() if node_id not in own)
+    def _own_nodes(self, until: float) -> list[int]:
+        """Returns the nodes for which this server answers, and remembers the tokens of the others."""
+        digests = dict(Node.objects.filter(revoked_at=None).values_list("pk", "token_digest"))
+        own = [node_id for node_id, token_digest in digests.items() if ring.owns(token_digest)]
+        self._elsewhere = until, frozenset(digests.values()).difference(map(digests.get, own))
         return own
 
     def _update(self, node: Node, valid_until: float) -> NodeSession:

@@ -3,6 +3,7 @@ workers and agents, all on the loopback."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
@@ -10,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,6 +102,41 @@ class Proxy:
         return str(block.replace("hub.example.org", "127.0.0.1"))
 
 
+class Cutter(threading.Thread):
+    """A proxy before the proxy that cuts every connection after a few seconds, whatever it carries."""
+
+    def __init__(self, target: int, after_s: float) -> None:
+        super().__init__(daemon=True)
+        self._target, self._after_s = target, after_s
+        self.port, self.cut = free_port(), 0
+        self._loop = asyncio.new_event_loop()
+
+    def run(self) -> None:
+        self._loop.run_until_complete(asyncio.start_server(self._pass_on, "127.0.0.1", self.port))
+        self._loop.run_forever()
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self.join(10)
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        theirs, ours = await asyncio.open_connection("127.0.0.1", self._target)
+        ways = [asyncio.create_task(_copy(*way)) for way in ((reader, ours), (theirs, writer))]
+        done, _ = await asyncio.wait(ways, timeout=self._after_s, return_when=asyncio.FIRST_COMPLETED)
+        self.cut += not done
+        for way in ways:
+            way.cancel()
+        for end in (writer, ours):
+            end.transport.abort()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+
+
 class Agent:
     """A real node agent that reaches the hub by the proxy."""
 
@@ -175,7 +212,7 @@ class ServerCluster:
 
     def start(self) -> ServerCluster:
         guard.own_folder(str(self.folder))
-        self._start_valkey()
+        self.start_valkey()
         for server in self.servers:
             server.start()
         self.proxy.start()
@@ -185,12 +222,12 @@ class ServerCluster:
         eventually(lambda: len(self.ready_nodes()) == self._nodes, 60, "all nodes are ready")
         return self
 
-    def add_agent(self, name: str) -> None:
+    def add_agent(self, name: str, url: str = "") -> None:
         code = (
             f"from clusters.enrolment.node_tokens import enrol_node; print(enrol_node('local', '{name}')[1])"
         )
         token = self.hub.manage("shell", "-c", code).stdout.strip().splitlines()[-1]
-        agent = Agent(name, self.folder / name, self.proxy.url, token)
+        agent = Agent(name, self.folder / name, url or self.proxy.url, token)
         self.agents.append(agent)
         agent.start()
 
@@ -211,7 +248,7 @@ class ServerCluster:
             self._valkey.terminate()
             self._valkey.wait(20)
 
-    def _start_valkey(self) -> None:
+    def start_valkey(self) -> None:
         folder = self.folder / "valkey"
         folder.mkdir()
         self._valkey = subprocess.Popen(

@@ -109,8 +109,9 @@ class Page(threading.Thread):
     """Follows a log as the page of a run does: opens a socket, fetches what it lacks, and takes from each
     message what it does not have. Where the socket breaks it opens another one."""
 
-    def __init__(self, load: Load, run: str) -> None:
+    def __init__(self, load: Load, run: str, url: str = "") -> None:
         super().__init__(daemon=True)
+        self._url = url or load.cluster.hub.url
         self._load, self.run_id = load, run
         self.text = b""
         self.reconnects = -1
@@ -118,9 +119,8 @@ class Page(threading.Thread):
         self._end = threading.Event()
 
     def run(self) -> None:
-        hub = self._load.cluster.hub
-        url = f"{hub.url.replace('http', 'ws')}/ws/runs/{self.run_id}/"
-        headers = {"Authorization": f"Bearer {hub.owner_token()}"}
+        url = f"{self._url.replace('http', 'ws')}/ws/runs/{self.run_id}/"
+        headers = {"Authorization": f"Bearer {self._load.cluster.hub.owner_token()}"}
         while not self._end.is_set():
             try:
                 with connect(url, additional_headers=headers, proxy=None, open_timeout=5) as socket:

@@ -34,7 +34,7 @@ class LinkListener:
     ) -> None:
         self._own_id = own_id
         self._answerers, self._notices, self._on_end = answerers, notices, on_end
-        self._streams: set[FrameStream] = set()
+        self._streams: dict[FrameStream, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
@@ -56,7 +56,7 @@ class LinkListener:
             log.warning("A connection to SERVER_ADDRESS was refused: %s", error or type(error).__name__)
             writer.transport.abort()
             return
-        self._streams.add(stream)
+        self._streams[stream] = server
         try:
             while True:
                 kind, number, call, payload = await stream.receive()
@@ -68,8 +68,10 @@ class LinkListener:
             if isinstance(error, LinkRefused):
                 log.warning("A connection of another server was ended: %s", error)
         finally:
-            self._streams.discard(stream)
-            self._on_end(server)
+            del self._streams[stream]
+            # It may have connected anew before the end of this connection was noticed.
+            if server not in self._streams.values():
+                self._on_end(server)
             stream.abort()
 
     def _start(self, stream: FrameStream, number: int, call: str, payload: Any) -> None:
