@@ -15,10 +15,12 @@ from workspaces.http.problems import unauthorized
 from workspaces.http.scopes import bearer
 from workspaces.http.threads import in_thread
 from workspaces.servers.forwarding import OwnedRoute, at_owner
+from workspaces.servers.ring import ring
+from workspaces.servers.server_registry import Peer
 
 
-def _token_digest(request: Request) -> str:
-    return digest(bearer(request.scope) or "")
+def _owner(request: Request) -> Peer | None:
+    return ring.owner(digest(bearer(request.scope) or ""))
 
 
 async def _admit(request: Request) -> None:
@@ -28,5 +30,5 @@ async def _admit(request: Request) -> None:
         raise unauthorized("A node's token is needed.")
 
 
-report = at_owner("report", OwnedRoute(node_routes.report, _token_digest, _admit, settings.MAX_REPORT_BYTES))
-claim = at_owner("claim", OwnedRoute(node_routes.claim, _token_digest, _admit, node_routes.MAX_CLAIM_BYTES))
+report = at_owner("report", OwnedRoute(node_routes.report, _owner, _admit, settings.MAX_REPORT_BYTES))
+claim = at_owner("claim", OwnedRoute(node_routes.claim, _owner, _admit, node_routes.MAX_CLAIM_BYTES))

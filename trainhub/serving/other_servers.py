@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
 
 from django.conf import settings
 
@@ -14,6 +13,7 @@ from trainhub.serving.link_address import link_bind
 from workspaces.http.threads import in_thread
 from workspaces.servers import membership
 from workspaces.servers.forwarding import CALL, answer_forwarded
+from workspaces.servers.link_frames import Payload
 from workspaces.servers.link_listener import LinkListener
 from workspaces.servers.links import LinkBroken, links
 from workspaces.servers.ring import ring
@@ -112,7 +112,7 @@ def _notify(server: str, topic: str, text: str) -> None:
         link.notify(TELL, [topic, text])
 
 
-def _set_watched(server: str, topics: Any) -> None:
+def _set_watched(server: str, topics: Payload) -> None:
     elsewhere.set_watched_by(server, topics)
 
 
@@ -120,6 +120,6 @@ def _forget_watches(server: str) -> None:
     elsewhere.set_watched_by(server, ())
 
 
-def _tell(_server: str, payload: Any) -> None:
+def _tell(_server: str, payload: Payload) -> None:
     topic, text = payload
     fanout.tell_here(topic, text)

@@ -17,6 +17,8 @@ NONCE_BYTES = 32
 CODE_BYTES = 16
 MAX_FRAME_BYTES = 64 * 2**20
 _HEAD = struct.Struct(">I")
+# What MessagePack carries: numbers, texts, bytes, lists and dicts of these, and None.
+Payload = Any
 _PROTOCOL = b"trainhub-servers-1"
 
 
@@ -38,14 +40,14 @@ class FrameStream:
     def unsent_bytes(self) -> int:
         return self._writer.transport.get_write_buffer_size()
 
-    def send(self, frame: list[Any]) -> None:
+    def send(self, frame: list[Payload]) -> None:
         data: bytes = msgpack.packb(frame)
         if len(data) > MAX_FRAME_BYTES:
             raise ValueError(f"a frame has at most {MAX_FRAME_BYTES} bytes, not {len(data)}")
         self._writer.write(b"".join((_HEAD.pack(len(data)), self._code(self._out, self._sent, data), data)))
         self._sent += 1
 
-    async def receive(self) -> list[Any]:
+    async def receive(self) -> list[Payload]:
         """Returns the next frame. Raises LinkRefused for a forged one, IncompleteReadError at the end."""
         head = await self._reader.readexactly(_HEAD.size + CODE_BYTES)
         (size,) = _HEAD.unpack_from(head)

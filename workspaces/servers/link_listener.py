@@ -6,18 +6,17 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
 
-from workspaces.servers.link_frames import FrameStream, LinkRefused, answer_greeting
+from workspaces.servers.link_frames import FrameStream, LinkRefused, Payload, answer_greeting
 from workspaces.servers.links import ANSWER, REQUEST, Failures
 from workspaces.servers.ring import ring
 
 log = logging.getLogger(__name__)
 GREETING_S = 5.0
 MAX_UNANSWERED = 1000
-Answerer = Callable[[Any], Awaitable[Any]]
+Answerer = Callable[[Payload], Awaitable[Payload]]
 # The first argument of both: the id of the server at the other end.
-NoticeHandler = Callable[[str, Any], None]
+NoticeHandler = Callable[[str, Payload], None]
 EndHandler = Callable[[str], None]
 
 
@@ -74,7 +73,7 @@ class LinkListener:
                 self._on_end(server)
             stream.abort()
 
-    def _start(self, stream: FrameStream, number: int, call: str, payload: Any) -> None:
+    def _start(self, stream: FrameStream, number: int, call: str, payload: Payload) -> None:
         # A server that others count as dead: they have taken its nodes over, and what waited in its sockets
         # meanwhile is old.
         if not ring.is_current or len(self._tasks) > MAX_UNANSWERED:
@@ -84,10 +83,14 @@ class LinkListener:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer(self, stream: FrameStream, number: int, call: str, payload: Any) -> None:
+    async def _answer(self, stream: FrameStream, number: int, call: str, payload: Payload) -> None:
         try:
             answer = await self._answerers[call](payload)
         except Exception:
             log.exception("A request of another server failed: %s", call)
             answer = None
-        stream.send([ANSWER, number, call, answer])
+        try:
+            stream.send([ANSWER, number, call, answer])
+        except ValueError as error:
+            log.error("An answer to another server is too large (%s): %s", call, error)
+            stream.send([ANSWER, number, call, None])

@@ -7,9 +7,8 @@ import logging
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import count
-from typing import Any
 
-from workspaces.servers.link_frames import FrameStream, LinkRefused, greet
+from workspaces.servers.link_frames import FrameStream, LinkRefused, Payload, greet
 from workspaces.servers.ring import ring
 from workspaces.servers.server_registry import Peer
 
@@ -30,24 +29,27 @@ class Link:
 
     def __init__(self, stream: FrameStream) -> None:
         self._stream = stream
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._waiting: dict[int, asyncio.Future[Payload]] = {}
         self._numbers = count()
         self.is_open = True
         self._task = asyncio.create_task(self._read())
 
-    async def request(self, call: str, payload: Any) -> Any:
+    async def request(self, call: str, payload: Payload) -> Payload:
         """Returns the other server's answer. Raises LinkBroken."""
         if not self.is_open or self._stream.unsent_bytes > MAX_UNSENT_BYTES:
             raise LinkBroken
         number = next(self._numbers)
         future = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
-            self._stream.send([REQUEST, number, call, payload])
+            try:
+                self._stream.send([REQUEST, number, call, payload])
+            except ValueError as error:  # too large for a frame
+                raise LinkBroken from error
             return await future
         finally:
             self._waiting.pop(number, None)
 
-    def notify(self, call: str, payload: Any) -> None:
+    def notify(self, call: str, payload: Payload) -> None:
         """Sends what needs no answer; drops it where the other server is behind."""
         if self.is_open and self._stream.unsent_bytes <= MAX_UNSENT_BYTES:
             self._stream.send([NOTICE, 0, call, payload])
