@@ -30,11 +30,11 @@ def cluster(
         yield cluster
 
 
-def under_load(cluster: ServerCluster, folder: Path, *, seconds: float, every_s: float) -> int:
-    """Keeps runs and pages going while servers die. Returns how many were killed."""
+def under_load(cluster: ServerCluster, folder: Path, *, times: int, every_s: float) -> None:
+    """Keeps runs and pages going while servers die."""
     load = Load(cluster, folder / "starts")
     with submitting(load, every_s=3) as pages:
-        killed = kill_in_turn(cluster, seconds, every_s)
+        kill_in_turn(cluster, times, every_s)
     load.wait(120)
     load.check()
     for page in pages:
@@ -42,7 +42,6 @@ def under_load(cluster: ServerCluster, folder: Path, *, seconds: float, every_s:
         assert shown == stored, f"a page has a gap or a doubled line: {len(shown)} of {len(stored)} bytes"
     assert sum(page.live_bytes for page in pages) > 0
     assert sum(max(0, page.reconnects) for page in pages) > 0
-    return killed
 
 
 def test_runs_complete_with_all_their_bytes(cluster: ServerCluster, tmp_path: Path) -> None:
@@ -54,7 +53,7 @@ def test_runs_complete_with_all_their_bytes(cluster: ServerCluster, tmp_path: Pa
 
 
 def test_runs_and_pages_survive_servers_that_are_killed(cluster: ServerCluster, tmp_path: Path) -> None:
-    assert under_load(cluster, tmp_path, seconds=16, every_s=8) >= 2
+    under_load(cluster, tmp_path, times=2, every_s=8)
 
 
 def test_a_server_that_is_stopped_for_a_while_loses_nothing(cluster: ServerCluster, tmp_path: Path) -> None:
@@ -160,5 +159,5 @@ def test_a_further_server_says_which_setting_is_missing(
 @pytest.mark.long
 @pytest.mark.skipif(not os.environ.get("TRAINHUB_TEST_LONG"), reason="minutes; TRAINHUB_TEST_LONG=1 runs it")
 def test_runs_and_pages_survive_them_for_long(cluster: ServerCluster, tmp_path: Path) -> None:
-    seconds = float(os.environ.get("TRAINHUB_TEST_LONG_S", "120"))
-    assert under_load(cluster, tmp_path, seconds=seconds, every_s=20) >= seconds / 40
+    # Another one dies every 20 s: thirty times takes ten minutes.
+    under_load(cluster, tmp_path, times=int(os.environ.get("TRAINHUB_TEST_SERVER_DEATHS", "6")), every_s=20)

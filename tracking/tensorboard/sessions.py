@@ -36,10 +36,9 @@ from workspaces import process_caches
 from workspaces.servers.ring import ring
 
 log = logging.getLogger(__name__)
-MAX_OPEN, IDLE_S = 2, 600.0
+MAX_OPEN, IDLE_S, START_S, UPDATE_EVERY_S = 2, 600.0, 30.0, 5.0
 # Whoever wants a third one gets the place of one that nobody has used for this long.
 REPLACED_AFTER_S = 60.0
-START_S, UPDATE_EVERY_S = 30.0, 5.0
 # The latter stands between the id of the web server, if there are several, and the secret of a ticket.
 PATH, SERVER_SEPARATOR = "/tensorboard", "."
 
