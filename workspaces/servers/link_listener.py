@@ -61,7 +61,7 @@ class LinkListener:
                 kind, number, call, payload = await stream.receive()
                 if kind == REQUEST:
                     self._start(stream, number, call, payload)
-                else:
+                elif call in self._notices:  # a newer version may send others
                     self._notices[call](server, payload)
         except Failures as error:
             if isinstance(error, LinkRefused):
