@@ -1,6 +1,6 @@
 # `make up` runs TrainHub; `make demo` shows it with simulated GPUs; `make test` runs everything that must hold.
 PY := .venv/bin/python
-.PHONY: up demo sdk-wheels test system-packages compiled-tests coverage test-quick test-cgroup2 test-nfs test-slurm test-postgresql test-curated test-long lint bench fuzz lock audit sbom
+.PHONY: up demo sdk-wheels test system-packages compiled-tests coverage test-quick test-cgroup2 test-nfs test-slurm test-postgresql test-curated test-long test-chaos lint bench fuzz lock audit sbom
 .DEFAULT_GOAL := up
 # Where it is set, every process of the tests would compile a thousand test files again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -62,6 +62,11 @@ test-long: .venv/ready-dev
 	@.ci/system-packages
 	@TRAINHUB_TEST_LONG=1 exec $(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m long $(PYTEST)
 
+# A whole installation under random troubles, for SECONDS (default 1800). SEED repeats the troubles of an earlier run.
+test-chaos: .venv/ready-dev
+	@.ci/system-packages
+	@TRAINHUB_TEST_LONG=1 TRAINHUB_CHAOS_SECONDS=$(or $(SECONDS),1800) TRAINHUB_CHAOS_SEED=$(or $(SEED),0) exec $(PY) -m pytest -q -o log_cli=true -m hosts tests/chaos $(PYTEST)
+
 lint: .venv/ready-dev
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m ruff format --check --quiet . || { echo "Python files are formatted differently: run $(PY) -m ruff format ."; exit 1; }
@@ -74,7 +79,7 @@ fuzz: .venv/ready-dev
 	@TRAINHUB_FUZZ_PROFILE=long $(PY) -m pytest -q -m fuzz $(PYTEST)
 
 bench: .venv/ready-dev
-	@for name in idle cli pages launch_overhead containers log_latency log_throughput log_search sockets telemetry_sockets slow_clients sign_in_flood ingest sampler charts runs many_workspaces artifacts sdk tracking scale servers backup; do echo "== $$name"; $(PY) -m bench.$$name || exit 1; done
+	@for name in idle cli pages launch_overhead containers log_latency log_throughput log_search sockets telemetry_sockets slow_clients sign_in_flood ingest sampler charts runs many_workspaces artifacts sdk tracking scale servers backup object_store; do echo "== $$name"; $(PY) -m bench.$$name || exit 1; done
 
 # What a release is made of: exact versions of everything, with hashes, for all platforms. No address of a package index gets in.
 # Of the command line one version each, for all Pythons and systems, so without markers: a hub serves them to any machine.

@@ -6,7 +6,7 @@ from clusters.alerts import silence_sources
 from datastores import uses
 from jobs.retention.purge_registry import RUN_TABLES, RunTable
 from workspaces.administration import active_work
-from workspaces.stored_files import blob_gc
+from workspaces.stored_files import blob_names
 
 
 class JobsConfig(AppConfig):
@@ -16,12 +16,12 @@ class JobsConfig(AppConfig):
         silence_sources.RANK_SILENCES.append("jobs.logs.rank_silence.silences")
         active_work.MODULES.append("jobs.scheduling.active_runs")
         uses.MODULES.append("jobs.scheduling.datastore_use")
-        blob_gc.add(self.get_model("Snapshot"), workspace="workspace", person="created_by")
-        blob_gc.add(self.get_model("Artifact"), workspace="run__workspace", person="run__created_by")
-        blob_gc.add(
+        blob_names.add(self.get_model("Snapshot"), workspace="workspace", person="created_by")
+        blob_names.add(self.get_model("Artifact"), workspace="run__workspace", person="run__created_by")
+        blob_names.add(
             self.get_model("BuildFile"), workspace="build__workspace", person="build__own_version__created_by"
         )
-        blob_gc.add(
+        blob_names.add(
             self.get_model("CheckpointFile"),
             workspace="checkpoint__run__workspace",
             person="checkpoint__run__created_by",

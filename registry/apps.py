@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from django.apps import AppConfig
 from django.utils.module_loading import import_string
 
-from workspaces.stored_files import blob_gc
+from workspaces.stored_files import blob_names
 
 if TYPE_CHECKING:
     from jobs.models import Run
@@ -15,7 +15,7 @@ class RegistryConfig(AppConfig):
     name = "registry"
 
     def ready(self) -> None:
-        blob_gc.add(
+        blob_names.add(
             self.get_model("ModelFile"), workspace="version__model__workspace", person="version__created_by"
         )
         # What it imports needs the models, which are there only now.

@@ -10,7 +10,7 @@ from registry.errors import RegistryError
 from registry.file_paths import FilePaths
 from registry.registration import UPLOAD, File, Origin
 from workspaces.access import Principal
-from workspaces.stored_files import blob_gc, blobs
+from workspaces.stored_files import blob_cache, blob_names, blobs
 
 
 def uploaded_origin(who: Principal, rows: Sequence[Mapping[str, str]]) -> Origin:
@@ -27,7 +27,7 @@ def uploaded_origin(who: Principal, rows: Sequence[Mapping[str, str]]) -> Origin
 
 def _check_allowed(who: Principal, rows: Iterable[Mapping[str, str]]) -> None:
     rest = iter(rows)
-    while some := list(islice(rest, blob_gc.AT_ONCE)):
+    while some := list(islice(rest, blob_names.AT_ONCE)):
         allowed = uploaded_blobs.allowed_hashes(who, (row["sha256"] for row in some))
         for row in some:
             if row["sha256"] not in allowed:
@@ -38,7 +38,7 @@ def _stored_file(path: str, sha256: str) -> File:
     # From here on it is not deleted before it has been named.
     if not blobs.hold(sha256):
         raise _not_stored(path, sha256)
-    return File(path, blobs.path(sha256).stat().st_size, sha256)
+    return File(path, blob_cache.size_of(sha256), sha256)
 
 
 def _not_stored(path: str, sha256: str) -> RegistryError:

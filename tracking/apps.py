@@ -5,7 +5,7 @@ from django.apps import AppConfig
 from clusters.alerts import silence_sources
 from jobs.lineage import recorders
 from jobs.retention.purge_registry import RUN_TABLES, RunTable
-from workspaces.stored_files import blob_gc
+from workspaces.stored_files import blob_names
 
 
 class TrackingConfig(AppConfig):
@@ -15,7 +15,7 @@ class TrackingConfig(AppConfig):
         recorders.MODULES.append("tracking.dataset_inputs")
         silence_sources.OTHER_SIGNS.append("tracking.metrics.last_points.seconds_since")
         # Files of logged models count as references, so that the garbage collection of blobs spares them.
-        blob_gc.add(
+        blob_names.add(
             self.get_model("LoggedModelFile"),
             workspace="model__experiment__workspace",
             person="model__run__created_by",

@@ -60,6 +60,7 @@ from workspaces.http.scopes import principal_of_scope
 from workspaces.hub_metrics.loop_lag import loop_lag_measured
 from workspaces.hub_metrics.publisher import Publisher
 from workspaces.own_wheels.own_wheel import build_after_start
+from workspaces.stored_files.blob_uploads import uploading
 from workspaces.tokens import TokenRefused
 
 get_resolver().url_patterns  # noqa: B018 - loads every view now, so that the first page does not wait for it
@@ -121,7 +122,7 @@ async def lifespan(app: object) -> AsyncIterator[None]:
     remove_leftovers()
     async with hub_uptime.pulse_while_serving(app), loop_lag_measured():
         # The others take this server's nodes over before its last round, so that nothing comes after it.
-        with background_loop.going(*work), build_after_start(NODE_WHEEL, SDK_WHEEL):
+        with background_loop.going(*work), build_after_start(NODE_WHEEL, SDK_WHEEL), uploading():
             async with other_servers.joined():
                 yield
     await sync_to_async(publisher.withdraw)()

@@ -10,11 +10,13 @@ from trainhub import __version__, env, files, installation, mail
 from trainhub.logs import log_configuration
 from trainhub.own_ports import own_ports
 from trainhub.serving.link_address import server_address
+from trainhub.storage import blob_store
 from trainhub.web import cookies, sign_in
 from trainhub.worker.celery_settings import *  # noqa: F403
 from trainhub.worker.periodic_tasks import beat_schedule
 
 BASE_DIR, DATA_DIR = installation.BASE_DIR, installation.DATA_DIR
+BLOB_STORE = blob_store.store_configuration()
 DEBUG = env.boolean("DEBUG", False)
 TRAINHUB_VERSION = __version__
 SERVER_NAME, SERVER_ADDRESS = installation.SERVER_NAME, server_address()
@@ -291,5 +293,4 @@ SPECTACULAR_SETTINGS = {
         "trainhub.schema.null_by_any_of",
     ],
 }
-
 LOGGING = log_configuration.logging_settings(LOG_LEVEL)

@@ -24,7 +24,9 @@ from tracking.artifacts import uploads as parts
 from tracking.logged_model_purge import purge_logged_models
 from tracking.usage import accounting
 from workspaces.authentication import sessions
-from workspaces.stored_files import blob_gc, blob_sealer
+from workspaces.object_store.rows import is_store_used
+from workspaces.stored_files import blob_cache, blob_gc, blob_sealer, blob_uploads
+from workspaces.stored_files.object_sweep import delete_expired_objects
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +55,15 @@ def seal_blobs() -> None:
 
 
 @shared_task(ignore_result=True)
+def upload_blobs() -> None:
+    """Uploads what this worker has stored, and what other processes of its server have left, to the store of
+    BLOB_STORE."""
+    if is_store_used():
+        blob_uploads.upload_waiting()
+        blob_cache.evict_copies()
+
+
+@shared_task(ignore_result=True)
 def sweep_blobs() -> None:
     """Deletes sources that nobody submitted, stored files that no source, output or model names, and
     abandoned uploads."""
@@ -61,6 +72,7 @@ def sweep_blobs() -> None:
     package_store.forget_unused()
     dataset_uploads.expire_uploads()
     removed = blob_gc.sweep()
+    delete_expired_objects()
     if removed:
         log.info("%s stored files that nothing names are deleted", removed)
     forgotten = pieces.sweep() + parts.sweep()

@@ -14,6 +14,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from typing import IO, Any, Union
+from urllib.parse import urlsplit
 
 from trainhub_sdk import __version__
 from trainhub_sdk.addresses import encode_query, find_proxy, request_target, split_hub_address
@@ -91,7 +92,8 @@ class Answer:
 class ApiConnection:
     """Requests to the hub at `url`, in the name of `token`. `ca`: a file with the only authority to trust;
     "" = those of this machine. `retry_s`: how long a request that may be repeated is repeated.
-    `hub_version`: as its answers say."""
+    `hub_version`: as its answers say. `reads_from_store`: whether files may be read from the hub's object
+    store, False once that has failed."""
 
     def __init__(self, url: str, token: str = "", ca: str = "", retry_s: float = RETRY_S) -> None:
         parts = split_hub_address(url)
@@ -101,6 +103,7 @@ class ApiConnection:
         self._parts = parts
         self._base = parts.path.rstrip("/")
         self.hub_version = HubVersion()
+        self.reads_from_store = True
         self._clock_difference = timedelta()
         self._token = token
         self._ca = ca
@@ -181,6 +184,15 @@ class ApiConnection:
                 raise HubUnreachable(self.url, reason + way)
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_S)
+
+    def open_whole(self, address: str, headers: Mapping[str, str], timeout: float) -> Answer:
+        """Sends a GET to an address as it is, once. Raises as `open`."""
+        parts = urlsplit(address)
+        try:
+            answer = self._send("GET", f"{parts.path}?{parts.query}", None, headers, timeout)
+        except (NotSent, OSError, http.client.HTTPException) as error:
+            raise HubUnreachable(self.url, describe(error)) from error
+        return self._checked(answer)
 
     def _checked(self, answer: Answer) -> Answer:
         """Returns the answer unless it is an error. Raises HubRefused."""

@@ -8,13 +8,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from trainhub_sdk.api_connection import ApiConnection
+from trainhub_sdk.api_connection import Answer, ApiConnection
 from trainhub_sdk.errors import ConnectionBroken, HubRefused, TrainHubError
 
 # Of broken connections, one after another, that bring nothing.
 TRIES, PAUSE_S = 5, 1.0
 PARTIAL, NOT_SATISFIABLE = 206, 416
 PIECE_BYTES = 1024 * 1024
+# Says to the hub that this client reads from its object store itself, if the hub sends it there.
+REDIRECT, REDIRECTED = {"X-TrainHub-Redirect": "store"}, 307
+STORE_TIMEOUT_S = 10.0
 
 
 def download(
@@ -52,8 +55,11 @@ def download(
 
 def _append(api: ApiConnection, address: str, part: Path, on_bytes: Callable[[int], None]) -> None:
     offset = _size(part)
+    span = {"Range": f"bytes={offset}-"} if offset else {}
     try:
-        answer = api.open("GET", address, headers={"Range": f"bytes={offset}-"} if offset else {})
+        answer = api.open("GET", address, headers={**span, **(REDIRECT if api.reads_from_store else {})})
+        if answer.status == REDIRECTED:
+            answer = _open_in_store(api, answer, span) or api.open("GET", address, headers=span)
     except HubRefused as error:
         if offset and error.status == NOT_SATISFIABLE:
             return  # it is complete
@@ -65,6 +71,23 @@ def _append(api: ApiConnection, address: str, part: Path, on_bytes: Callable[[in
                 on_bytes(len(piece))
     finally:
         answer.close()
+
+
+def _open_in_store(api: ApiConnection, redirect: Answer, span: dict[str, str]) -> Answer | None:
+    """Returns the answer of the object store to which the hub sends; None if it cannot be read from here, and
+    then it is not tried again. Raises HubRefused for a range that begins at the end."""
+    location = redirect.headers["Location"] or ""
+    redirect.close()
+    try:
+        # A connection of its own: that to the hub would send the token, and trust only the hub's authority.
+        return ApiConnection(location.split("?", 1)[0], retry_s=0).open_whole(location, span, STORE_TIMEOUT_S)
+    except HubRefused as error:
+        if error.status == NOT_SATISFIABLE:
+            raise
+    except TrainHubError:
+        pass
+    api.reads_from_store = False
+    return None
 
 
 def _size(path: Path) -> int:

@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from django.core.checks import CheckMessage, Tags, Warning, register
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import DatabaseError
 
 from workspaces import set_aside
 from workspaces.models import Secret
+from workspaces.object_store.errors import StoreUnavailable
+from workspaces.object_store.start_test import object_row_warnings, require_store
 from workspaces.secrets import hub_secrets, store
 
 HINT = (
@@ -43,6 +45,22 @@ def unreadable_secrets(databases: Collection[str] | None = None, **_: Any) -> li
     more = f" and {len(broken) - MAX_NAMES} more" if len(broken) > MAX_NAMES else ""
     text = f"These secrets cannot be decrypted, and what needs them fails: {names}{more}."
     return [Warning(text, hint=KEYRING_HINT, id="workspaces.W002")]
+
+
+@register("storage")
+def object_store(**_: Any) -> list[CheckMessage]:
+    """Tests BLOB_STORE. For `manage.py check` alone: a store that is away takes half a minute."""
+    try:
+        return [Warning(sentence, id="workspaces.W003") for sentence in require_store()]
+    except StoreUnavailable as error:
+        return [Error(str(error), id="workspaces.E001")]
+
+
+@register(Tags.database)
+def stored_objects(databases: Collection[str] | None = None, **_: Any) -> list[CheckMessage]:
+    if "default" not in (databases or ()):
+        return []
+    return [Warning(sentence, id="workspaces.W004") for sentence in object_row_warnings()]
 
 
 @register(Tags.database)

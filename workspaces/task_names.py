@@ -51,6 +51,7 @@ class TaskName(StrEnum):
     PURGE = "trainhub.tasks.purge"
     SEAL_BLOBS = "trainhub.tasks.seal_blobs"
     SWEEP_BLOBS = "trainhub.tasks.sweep_blobs"
+    UPLOAD_BLOBS = "trainhub.tasks.upload_blobs"
     DELETE_OLD_AUDIT_EVENTS = "workspaces.tasks.delete_old_audit_events"
     DELIVER = "workspaces.tasks.deliver"
     FORGET_DELIVERIES = "workspaces.tasks.forget_deliveries"

@@ -13,7 +13,7 @@ from typing import Any
 
 from datastores.models import DatasetVersion, Manifest
 from trainhub_launch.data.manifests import BLOCK_FILES, ListedFile, order_key, read_manifest
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache
 
 # So many files of each kind of change are named.
 MAX_NAMED = 100
@@ -80,7 +80,7 @@ def read_page(version: DatasetVersion, start: int, count: int) -> list[ListedFil
     block, skipped = divmod(start, BLOCK_FILES)
     if block >= len(starts):
         return []
-    with blobs.path(manifest.sha256).open("rb") as stream:
+    with blob_cache.local_path(manifest.sha256).open("rb") as stream:
         stream.seek(starts[block])
         return list(islice(read_manifest(stream), skipped, skipped + count))
 
@@ -91,7 +91,7 @@ def find_files(version: DatasetVersion, paths: Iterable[str]) -> dict[str, Liste
     manifest = version.manifest
     starts = array.array("q", bytes(manifest.starts))
     files_by_path: dict[str, ListedFile] = {}
-    with blobs.path(manifest.sha256).open("rb") as stream:
+    with blob_cache.local_path(manifest.sha256).open("rb") as stream:
 
         def first_key(block: int) -> str:
             stream.seek(starts[block])
@@ -114,7 +114,10 @@ def compare(old: DatasetVersion, new: Manifest) -> Differences:
     result = Differences(old.number, Changed(), Changed(), Changed())
     if old.manifest.sha256 == new.sha256:
         return result
-    with blobs.path(old.manifest.sha256).open("rb") as before, blobs.path(new.sha256).open("rb") as after:
+    with (
+        blob_cache.local_path(old.manifest.sha256).open("rb") as before,
+        blob_cache.local_path(new.sha256).open("rb") as after,
+    ):
         for change, file in _compared(read_manifest(before), read_manifest(after)):
             getattr(result, change).add(file)
     return result

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import anyio
 import anyio.to_thread
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from datastores.models import Datastore
@@ -23,6 +23,7 @@ from workspaces.models import User
 from workspaces.secrets import uses
 from workspaces.secrets.errors import SecretsUnavailable
 from workspaces.stored_files.conditional_response import OCTETS, ConditionalResponse, refusal
+from workspaces.stored_files.piece_sending import send_whole
 from workspaces.stored_files.preconditions import Span
 
 log = logging.getLogger(__name__)
@@ -89,17 +90,17 @@ class _ObjectSending(StreamingResponse):
                 await self._send_pieces(send)
         except TooManyReads as error:
             busy = refusal(503, "Not yet", str(error), {"Retry-After": "5"})
-            await _send_whole(send, busy)
+            await send_whole(send, busy)
         except SecretsUnavailable as error:
             sentence = f"{error.message[:1].upper()}{error.message[1:]}."
-            await _send_whole(send, refusal(409, UNREADABLE, sentence))
+            await send_whole(send, refusal(409, UNREADABLE, sentence))
         except StoreProcessFailed as error:
             sentence = str(error) or OWN_FAULT
             log.warning("A download from datastore %s ended: %s", self._datastore, sentence)
             if self._has_started:
                 # There is no other way to tell the client: the answer ends before its Content-Length.
                 raise
-            await _send_whole(send, refusal(502, "Not read", sentence))
+            await send_whole(send, refusal(502, "Not read", sentence))
 
     async def _send_pieces(self, send: Send) -> None:
         datastore = self._datastore
@@ -125,8 +126,3 @@ class _ObjectSending(StreamingResponse):
             )
         async with asyncio.timeout(MAX_SEND_S):
             await send({"type": "http.response.body", "body": piece, "more_body": not is_last})
-
-
-async def _send_whole(send: Send, answer: Response) -> None:
-    await send({"type": "http.response.start", "status": answer.status_code, "headers": answer.raw_headers})
-    await send({"type": "http.response.body", "body": answer.body, "more_body": False})

@@ -16,7 +16,7 @@ from datastores.states import ListingState
 from datastores.uploads import file_rules, sessions
 from datastores.uploads.file_rules import SentFile
 from trainhub_launch.data.manifests import ListedFile, content_sha256
-from workspaces.stored_files import blob_gc, blobs, resumable
+from workspaces.stored_files import blob_cache, blob_names, blobs, resumable
 
 # Browsers and file systems keep milliseconds.
 SAME_TIME_S = 0.001
@@ -64,14 +64,14 @@ def part_path(version: DatasetVersion, file: SentFile) -> Path:
 def _stored_elsewhere(version: DatasetVersion, files: Mapping[str, SentFile]) -> Iterator[tuple[str, str]]:
     """Yields path and SHA-256 of the files whose content is stored for the workspace."""
     hashes = {file.sha256 for file in files.values() if file.sha256}
-    named = blob_gc.named_in(version.dataset.workspace_id, hashes) if hashes else set()
+    named = blob_names.named_in(version.dataset.workspace_id, hashes) if hashes else set()
     before = _listed_before(version, files)
     for path, file in files.items():
         sha256 = file.sha256 if file.sha256 in named else ""
         if not sha256 and path in before and _is_same_listed(file, before[path]):
             sha256 = content_sha256(before[path].etag)
         # Also marks it as in use until it is named.
-        if sha256 and blobs.hold(sha256) and blobs.path(sha256).stat().st_size == file.size:
+        if sha256 and blobs.hold(sha256) and blob_cache.size_of(sha256) == file.size:
             yield path, sha256
 
 

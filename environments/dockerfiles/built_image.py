@@ -13,7 +13,7 @@ from environments.images.reference import DIGEST
 from environments.images.registry_client import MAX_MANIFEST_BYTES, OCI_MANIFEST, StoredManifest
 from environments.images.registry_error import RegistryError
 from environments.models import EnvironmentVersion, ImageBlob
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache, blobs
 
 
 def has_part(version: EnvironmentVersion, sha256: str) -> bool:
@@ -50,9 +50,9 @@ def _content(version: EnvironmentVersion, sha256: str, files: Mapping[str, int],
     """Returns the bytes of a part that the node has uploaded, or that an image of the workspace has: no other
     stored file is ever read for this."""
     is_there = (sha256 in files and blobs.hold(sha256)) or has_part(version, sha256)
-    if not is_there or blobs.path(sha256).stat().st_size > max_bytes:
+    if not is_there or blob_cache.size_of(sha256) > max_bytes:
         raise RegistryError("its description was not uploaded, or is too large. Build the version again.")
-    return blobs.path(sha256).read_bytes()
+    return blob_cache.local_path(sha256).read_bytes()
 
 
 def _require(version: EnvironmentVersion, part: Layer, files: Mapping[str, int]) -> None:

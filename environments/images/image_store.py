@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from environments.models import EnvironmentVersion, ImageBlob
 from workspaces.models import Workspace
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache, blobs
 from workspaces.stored_files.blob_writer import BlobWriter
 
 
@@ -28,7 +28,8 @@ def stored_sizes_of_image(workspace: Workspace, sha256s: Collection[str]) -> dic
     SHA-256."""
     own = ImageBlob.objects.filter(sha256__in=list(sha256s), version__environment__workspace=workspace)
     sizes = dict(own.values_list("sha256", "size_bytes"))
-    return {sha256: size for sha256, size in sizes.items() if blobs.exists(sha256)}
+    absent = blob_cache.absent_hashes(sizes)
+    return {sha256: size for sha256, size in sizes.items() if sha256 not in absent}
 
 
 def is_stored(version: EnvironmentVersion, workspace: Workspace, sha256: str, size: int) -> bool:

@@ -16,7 +16,7 @@ from django.db import close_old_connections
 
 from environments.models import BuiltWheel, LockedFile, PackageFile
 from environments.packages.upstream import FetchFailed, download_package
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache
 from workspaces.stored_files.blob_writer import store_file
 
 log = logging.getLogger(__name__)
@@ -149,7 +149,8 @@ def stored_sizes(files: Collection[LockedFile]) -> dict[str, int]:
                 workspace=file.version.environment.workspace_id, sha256=file.sha256
             )
             sizes.update(own.values_list("sha256", "size_bytes"))
-    return {sha256: size for sha256, size in sizes.items() if blobs.exists(sha256)}
+    absent = blob_cache.absent_hashes(sizes)
+    return {sha256: size for sha256, size in sizes.items() if sha256 not in absent}
 
 
 def forget_unused() -> int:

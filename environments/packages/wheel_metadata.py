@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache
 
 MAX_BYTES = 4 * 2**20
 SUFFIX = ".dist-info/METADATA"
@@ -13,7 +13,7 @@ SUFFIX = ".dist-info/METADATA"
 def read_metadata(sha256: str) -> bytes | None:
     """Returns the metadata, or None if the wheel has none that can be read."""
     try:
-        with zipfile.ZipFile(blobs.path(sha256)) as archive:
+        with zipfile.ZipFile(blob_cache.local_path(sha256)) as archive:
             entries = (item for item in archive.infolist() if _is_metadata(item.filename))
             entry = next(entries, None)
             if entry is None or entry.file_size > MAX_BYTES:

@@ -41,7 +41,7 @@ from environments.source_builds.source_metadata import (
     UnreadableSource,
     read_source_metadata,
 )
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache
 
 MAX_SOURCE_PACKAGES = 10
 
@@ -153,7 +153,7 @@ def _with_recipe(metadata: SourceMetadata, recipe: Recipe | None) -> SourceMetad
 def _read_metadata(version: EnvironmentVersion, file: PackageAddress) -> SourceMetadata:
     try:
         fetch_now(unsaved_file(version, file))
-        return read_source_metadata(blobs.path(file.sha256), file.filename)
+        return read_source_metadata(blob_cache.local_path(file.sha256), file.filename)
     except FetchFailed as error:
         raise Unresolvable(f"The hub could not get {file.filename}: {error}.") from error
     except UnreadableSource as error:

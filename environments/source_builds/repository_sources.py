@@ -28,7 +28,7 @@ from environments.source_builds.source_metadata import (
     UnreadableSource,
     read_source_metadata,
 )
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache
 
 _TAG = re.compile(r"(?:refs/tags/)?(?:release[-/])?v?(\d[^/]*)\Z")
 # How tools that read the version from git are told one: there is no history where the package is built.
@@ -79,7 +79,7 @@ def fetch_repository_source(
             filename = f"{stem}_git_{archive.commit}.tar.gz"
             sha256, size = store_package(archive.path)
             origin = repository.address(archive.commit)
-        metadata = read_source_metadata(blobs.path(sha256), filename)
+        metadata = read_source_metadata(blob_cache.local_path(sha256), filename)
     except (RepositoryFailed, SecretRefused) as error:
         raise Unresolvable(str(error)) from error
     except UnreadableSource as error:

@@ -18,7 +18,7 @@ from environments.source_builds.built_wheels import (
 from environments.source_builds.draft import read_wheel_draft
 from environments.source_builds.planning import plan_source_builds, source_packages
 from environments.states import VersionState
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache, blobs
 
 
 def lock_requirements(version: EnvironmentVersion, requirements: RequirementList) -> str:
@@ -82,4 +82,4 @@ def _uploaded(
         if not blobs.SHA256.match(sha256) or (sha256 not in files and not has_built_wheel(version, sha256)):
             raise Unresolvable(f"The wheel {filename:.100} was not uploaded. Build the version again.")
         blobs.hold(sha256)
-        yield UploadedWheel(filename, sha256, blobs.path(sha256).stat().st_size)
+        yield UploadedWheel(filename, sha256, blob_cache.size_of(sha256))

@@ -14,7 +14,7 @@ from jobs.models import Artifact, AttemptNode, Run
 from jobs.transfer import senders
 from trainhub_launch.report import AttemptFact, OutputFile
 from trainhub_launch.states import Phase
-from workspaces.stored_files import blobs, paths
+from workspaces.stored_files import blob_cache, blobs, paths
 
 _OF_A_NODE = re.compile(r"node_(\d{1,9})/")
 
@@ -61,7 +61,7 @@ def record_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
             is_complete = False
             continue
         # The size on the disk, not the one that was reported.
-        size = blobs.path(output.sha256).stat().st_size
+        size = blob_cache.size_of(output.sha256)
         rows[path] = outputs.put_output(
             run, part.attempt.number, path, output.sha256, size, node_rank=part.node_rank
         )

@@ -9,7 +9,7 @@ from jobs.checkpoints import stores
 from jobs.models import AttemptNode, Checkpoint, CheckpointFile, CheckpointPart, Run, StoredCheckpointFile
 from jobs.transfer import senders
 from trainhub_launch.data.checkpoint_order import MAX_CHECKPOINT_FILES, part_folder
-from workspaces.stored_files import blobs, paths
+from workspaces.stored_files import blob_cache, blobs, paths
 
 
 class CheckpointRefused(Exception):
@@ -72,7 +72,7 @@ def _hub_files(
             checkpoint=checkpoint,
             node_rank=part.node_rank,
             path=file.path,
-            size_bytes=blobs.path(file.sha256).stat().st_size,
+            size_bytes=blob_cache.size_of(file.sha256),
             sha256=file.sha256,
         )
 

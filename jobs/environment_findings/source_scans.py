@@ -12,7 +12,7 @@ from jobs.sources.examples import example
 from trainhub_launch.processes.launchers import PER_NODE, launcher, python_script
 from trainhub_launch.spec import ExampleSource, RunSpec
 from workspaces.models import Workspace
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache
 
 # Part of the key of a stored result: another version of the scan finds something else.
 VERSION = 1
@@ -49,7 +49,7 @@ def script_imports(spec: RunSpec, workspace: Workspace) -> SourceImports | None:
     stored = snapshot.scans.get(key)
     if stored is not None:
         return imports_of(stored)
-    imports = scan_source(blobs.path(snapshot.sha256), entry, _folder(entry))
+    imports = scan_source(blob_cache.local_path(snapshot.sha256), entry, _folder(entry))
     others = list(snapshot.scans.items())[-MAX_SCANS:]
     # Of two requests at once the later one is stored; both have found the same.
     Snapshot.objects.filter(pk=snapshot.pk).update(scans={**dict(others), key: imports_to_json(imports)})

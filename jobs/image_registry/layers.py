@@ -14,7 +14,7 @@ from environments.images.layer_download import LayerDownload
 from environments.images.manifest import Layer
 from jobs.image_registry.tickets import OrderedImage
 from workspaces.http.threads import in_limited_threads
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache
 
 PIECE_BYTES = 1024 * 1024
 POLL_S = 0.02
@@ -51,7 +51,8 @@ async def arriving(image: OrderedImage, layer: Layer) -> AsyncIterator[bytes]:
                 raise LayerUnavailable(download.error)
             elif download.is_done and descriptor is None:
                 # It came faster than this reader.
-                descriptor = os.open(blobs.path(layer.sha256), os.O_RDONLY | os.O_CLOEXEC)
+                path = await anyio.to_thread.run_sync(blob_cache.local_path, layer.sha256)
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             else:
                 await asyncio.sleep(POLL_S)
     finally:

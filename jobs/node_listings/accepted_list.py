@@ -13,7 +13,7 @@ from datastores.datasets import listing
 from datastores.models import DatasetVersion
 from trainhub_launch.data.file_names import MAX_FILES, MAX_PATH_BYTES, is_file_name
 from trainhub_launch.data.manifests import ListedFile, ManifestWriter, order_key
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache, blobs
 
 # A path in JSON, with the longest escapes, and what else a line has.
 MAX_LINE = 6 * MAX_PATH_BYTES + 10_000
@@ -29,7 +29,7 @@ def accept_list(version: DatasetVersion, sha256: str, *, is_file: bool) -> None:
     """Makes the version ready with the uploaded list. Raises BadList."""
     output = blobs.part_path()
     try:
-        with blobs.path(sha256).open("rb") as source, output.open("wb") as target:
+        with blob_cache.local_path(sha256).open("rb") as source, output.open("wb") as target:
             writer = ManifestWriter(target)
             for file in _checked(source):
                 writer.write(file)

@@ -16,7 +16,7 @@ from trainhub_launch.data.manifests import content_sha256, read_manifest
 from trainhub_launch.data.stores import HUB, TICKET, URL
 from workspaces.http.problems import Problem, not_found, problem_responses
 from workspaces.http.threads import in_thread
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache, blobs
 from workspaces.stored_files.conditional_response import PRIVATE
 from workspaces.stored_files.responses import StoredFileResponse
 
@@ -70,5 +70,5 @@ def _require_listed(order: tuple[str, int], manifest: str, sha256: str) -> None:
 @lru_cache(MAX_LISTS)
 def _hashes(manifest: str) -> frozenset[bytes]:
     """Returns the contents of a stored list, which never changes."""
-    with blobs.path(manifest).open("rb") as stream:
+    with blob_cache.local_path(manifest).open("rb") as stream:
         return frozenset(bytes.fromhex(content_sha256(file.etag)) for file in read_manifest(stream))

@@ -19,7 +19,7 @@ from jobs.logs import log_store
 from jobs.models import Member, Run
 from jobs.states import FINAL, RunKind
 from workspaces.models import Workspace
-from workspaces.stored_files import blob_gc
+from workspaces.stored_files import blob_names
 
 MEASURE_INTERVAL_S = 300.0
 # Before a refusal it is measured again, so that somebody who has just deleted files is not refused. A client
@@ -49,7 +49,7 @@ def measure_disk(workspace: Workspace) -> None:
     now = timezone.now()
     by_person = _log_bytes(workspace)
     hashes: dict[str, int] = {}
-    for (person, sha256), size in blob_gc.sizes_in(workspace.pk).items():
+    for (person, sha256), size in blob_names.sizes_in(workspace.pk).items():
         by_person[person] += size
         hashes[sha256] = size
     total = by_person[_LOGS] + sum(hashes.values())

@@ -10,7 +10,7 @@ from django.db.models import Count
 from jobs.logs import log_store
 from jobs.models import Run
 from jobs.retention.purge_registry import RUN_TABLES
-from workspaces.stored_files import blob_gc
+from workspaces.stored_files import blob_names
 
 BATCH_SIZE = 500
 
@@ -51,7 +51,7 @@ def _reference_counts(hashes: list[str]) -> Counter[str]:
     """Returns hash -> number of rows that reference it."""
     counts: Counter[str] = Counter()
     for start in range(0, len(hashes), BATCH_SIZE):
-        for table in blob_gc.TABLES:
+        for table in blob_names.TABLES:
             rows = table._default_manager.filter(sha256__in=hashes[start : start + BATCH_SIZE])
             counts.update(dict(rows.values_list("sha256").annotate(Count("pk"))))
     return counts

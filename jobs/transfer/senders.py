@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from clusters.models import Node
 from jobs.models import AttemptNode, SentBlob
-from workspaces.stored_files import blob_gc
+from workspaces.stored_files import blob_names
 
 BATCH_SIZE = 500
 
@@ -33,7 +33,7 @@ def may_name(node: Node, sha256: str) -> bool:
         SentBlob.objects.filter(part__in=workspace_by_part, digest=sha256).values_list("part_id", flat=True)
     )
     others = {workspace for part, workspace in workspace_by_part.items() if part not in sent}
-    return bool(workspace_by_part) and all(blob_gc.named_in(workspace, [sha256]) for workspace in others)
+    return bool(workspace_by_part) and all(blob_names.named_in(workspace, [sha256]) for workspace in others)
 
 
 def allowed_hashes(part: AttemptNode, workspace_id: int, hashes: Iterable[str]) -> set[str]:
@@ -45,7 +45,7 @@ def allowed_hashes(part: AttemptNode, workspace_id: int, hashes: Iterable[str]) 
     for some in _batches(requested):
         sent.update(SentBlob.objects.filter(part=part, digest__in=some).values_list("digest", flat=True))
     for some in _batches(requested - sent):
-        sent |= blob_gc.named_in(workspace_id, some)
+        sent |= blob_names.named_in(workspace_id, some)
     return sent
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from jobs.models import UploadedBlob
 from workspaces.access import Principal
-from workspaces.stored_files import blob_gc
+from workspaces.stored_files import blob_names
 
 
 def record_uploaded(who: Principal, sha256: str) -> None:
@@ -22,11 +22,11 @@ def may_name(who: Principal, sha256: str) -> bool:
 
 
 def allowed_hashes(who: Principal, hashes: Iterable[str]) -> set[str]:
-    """Returns those of the hashes that the person may name. At most blob_gc.AT_ONCE of them."""
+    """Returns those of the hashes that the person may name. At most blob_names.AT_ONCE of them."""
     requested = set(hashes)
     uploaded = UploadedBlob.objects.filter(workspace=who.workspace, user=who.user, digest__in=requested)
     allowed = set(uploaded.values_list("digest", flat=True))
-    return allowed | blob_gc.named_in(who.workspace.pk, requested - allowed)
+    return allowed | blob_names.named_in(who.workspace.pk, requested - allowed)
 
 
 def forget_uploaded(before: float) -> None:

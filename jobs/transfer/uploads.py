@@ -20,7 +20,7 @@ from workspaces.access import Principal
 from workspaces.http.problems import Problem, problem_responses
 from workspaces.http.threads import in_thread
 from workspaces.states import Role
-from workspaces.stored_files import blobs, resumable
+from workspaces.stored_files import blob_cache, blobs, resumable
 
 
 @problem_responses
@@ -72,7 +72,7 @@ async def _parse_request(request: Request) -> tuple[Node | Principal, str]:
 
 def _progress(who: Node | Principal, sha256: str) -> dict[str, str]:
     if _is_visible_to(who, sha256) and blobs.hold(sha256):
-        return offset_headers(blobs.path(sha256).stat().st_size, is_complete=True)
+        return offset_headers(blob_cache.size_of(sha256), is_complete=True)
     return offset_headers(resumable.stored_bytes(_part(who, sha256)))
 
 

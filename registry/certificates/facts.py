@@ -16,7 +16,7 @@ from registry.certificates.machines import environment_of, node_facts
 from tracking.metrics import curve_reader
 from tracking.models import LoggedModel, Param, RunInput
 from trainhub_launch.json_types import JsonObject, JsonValue
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache, blobs
 
 # Of a snapshot whose files are hashed one by one; the SHA-256 of the whole says it for a larger one too.
 MAX_HASHED_BYTES = 64 * 1024 * 1024
@@ -171,7 +171,7 @@ def _hashes(snapshot: Snapshot) -> dict[str, dict[str, str]]:
     ):
         return {}
     try:
-        with zipfile.ZipFile(blobs.path(snapshot.sha256)) as archive:
+        with zipfile.ZipFile(blob_cache.local_path(snapshot.sha256)) as archive:
             names = [name for name in archive.namelist() if not name.endswith("/")]
             return {name: {"sha256": hashlib.sha256(archive.read(name)).hexdigest()} for name in names}
     except UNREADABLE:

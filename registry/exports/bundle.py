@@ -23,7 +23,7 @@ from registry.exports.sources import script_folder, source_of
 from registry.models import ModelFile, ModelVersion, ReferencedFile
 from registry.transfer.file_responses import object_of
 from workspaces.access import Principal
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache, blobs
 
 SCRIPT = Path(__file__).parent / "script"
 # Up to this size the files beside the chosen one travel with it: configurations, vocabularies.
@@ -117,5 +117,5 @@ def _copy_example(version: ModelVersion, options: Options, folder: Path) -> str:
         )
     folder.mkdir()
     name = PurePosixPath(file.path).name
-    shutil.copyfile(blobs.path(file.sha256), folder / name)
+    shutil.copyfile(blob_cache.local_path(file.sha256), folder / name)
     return name

@@ -22,7 +22,7 @@ from registry.models import Export, ModelVersion
 from registry.registration import EXPORT, Words, add_version
 from registry.registration import outputs as origin_of_outputs
 from trainhub_launch.json_types import JsonObject
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache, blobs
 from workspaces.task_names import TaskName
 
 log = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ def _report(run: Run) -> dict[str, object]:
     artifact = outputs.latest(run).filter(path=REPORT, size_bytes__lte=reports.MAX_BYTES).first()
     if artifact is None or not blobs.exists(artifact.sha256):
         return {}
-    return reports.read(blobs.path(artifact.sha256).read_bytes())
+    return reports.read(blob_cache.local_path(artifact.sha256).read_bytes())
 
 
 def _make(export: Export, run: Run, report: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from jobs.models import Snapshot
 from jobs.sources.source_files import UNREADABLE
 from registry.models import ModelVersion
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache, blobs
 
 FUNCTION = re.compile(r"^def ([A-Za-z]\w{0,99})\(([^()]{0,500})\)", re.ASCII | re.MULTILINE)
 MODULE = re.compile(r"[A-Za-z_]\w*(?:/[A-Za-z_]\w*)*\.py\Z", re.ASCII)
@@ -25,7 +25,11 @@ def source_of(version: ModelVersion) -> Path | None:
     artifact = (
         Snapshot.objects.filter(workspace=version.model.workspace, sha256=sha256).first() if sha256 else None
     )
-    return blobs.path(artifact.sha256) if artifact is not None and blobs.exists(artifact.sha256) else None
+    return (
+        blob_cache.local_path(artifact.sha256)
+        if artifact is not None and blobs.exists(artifact.sha256)
+        else None
+    )
 
 
 def script_folder(version: ModelVersion) -> str:

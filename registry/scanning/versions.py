@@ -19,7 +19,7 @@ from django.utils import timezone
 from registry.models import ModelFile, ModelVersion, ReferencedFile
 from registry.scanning.verdict_names import NOT_SCANNED, RULES, worst
 from trainhub_launch.json_types import JsonObject
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache, blobs
 
 # The tag of a version that tells MLflow's clients its verdict; they cannot set it.
 TAG = "trainhub.scan"
@@ -119,7 +119,7 @@ def _unread(file: ReferencedFile) -> JsonObject:
 def _read(files: list[ModelFile]) -> list[dict[str, Any]]:
     """Returns the verdicts on the first files, at least on one. If the process dies, the file at which it
     died is `not_scanned`."""
-    listed = [[str(blobs.path(file.sha256)), file.path] for file in files]
+    listed = [[str(blob_cache.local_path(file.sha256)), file.path] for file in files]
     seconds = settings.MODEL_SCAN_SECONDS
     order = (
         json.dumps({"files": listed, "seconds": seconds, "memory_bytes": settings.MODEL_SCAN_MEMORY_BYTES})

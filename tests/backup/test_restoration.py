@@ -93,7 +93,7 @@ def test_a_damaged_list_is_noticed_and_does_no_harm_to_the_next_backup(
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"format": 2}, "A newer TrainHub"),
+        ({"format": 3}, "A newer TrainHub"),
         ({"version": "99.0"}, "Install that version or a newer one"),
         ({"migrations": ["jobs.9999_later"]}, "does not know 1 of its migrations"),
         ({"database": "postgresql"}, "Set DATABASE_URL"),

@@ -32,7 +32,7 @@ from trainhub_launch.machine import BUILDS, CONTAINERS, IMAGE_BUILDS
 from workspaces.access import Principal
 from workspaces.models import AuditEvent
 from workspaces.secrets import store
-from workspaces.stored_files import blob_gc, blobs
+from workspaces.stored_files import blob_names, blobs
 
 # The routes work in threads of their own, which only see what is committed.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
@@ -179,7 +179,7 @@ def test_a_lost_node_is_replaced_and_a_failed_command_is_not(who: Principal) -> 
         assert sent(make, "POST", "result/", b"{}").status_code == 403
         progress.advance_waiting()
     # Nothing names what they have uploaded: the next sweep of stored files takes it.
-    assert blob_gc.named([SHA256]) == set()
+    assert blob_names.named([SHA256]) == set()
     assert state_of(version) == ("failed", "It was ordered 3 times without a result: It was lost.")
     # Built again by hand, until its own command fails, or somebody cancels it.
     browser = client_of(who.user)
@@ -224,7 +224,7 @@ def test_deleting_an_environment_cancels_what_nodes_build_of_it(who: Principal, 
     assert [stop.run for stop in answer.stop] == [build.pk]
     progress.continue_version(version.pk)
     progress.advance_waiting()
-    assert blob_gc.named([SHA256]) == set()
+    assert blob_names.named([SHA256]) == set()
     assert not EnvironmentBuild.objects.filter(ended_at=None).exists()
     if not is_named:
         assert not EnvironmentBuild.objects.exists()

@@ -25,7 +25,8 @@ from tests.node.supervisor.test_downloads import CHANGE, CHANGED, downloading
 from tests.node.supervisor.test_namespaces import HIDDEN_DAEMON, in_namespaces_of
 from tests.node.supervisor.test_references import EXPECTED, FILES, reading
 from tests.node.supervisor.test_termination import FOREVER, STUBBORN, stop
-from tests.stores.s3_server import BUCKET, SECRET, S3Server
+from tests.stores.s3_server import BUCKET, S3Server
+from tests.stores.s3_signatures import SECRET
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.plan import RANK_WRAPPER
 from trainhub_node import proc

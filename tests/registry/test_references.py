@@ -37,7 +37,7 @@ from tests.registry.builders import add_output
 from tests.registry.downloads import verified
 from tests.stores.s3_server import BUCKET, S3Server
 from trainhub.asgi import application
-from workspaces.stored_files import blob_gc
+from workspaces.stored_files import blob_names
 
 pytestmark = pytest.mark.django_db(transaction=True)
 API = "/api/v1/models/digits/versions"
@@ -116,9 +116,9 @@ class TestRegistering:
         assert [file["place"] for file in made.json()["files"]] == [version.referenced_files.get().place, ""]
 
     def test_names_no_stored_file(self, version: ModelVersion) -> None:
-        assert ReferencedFile not in blob_gc.TABLES
+        assert ReferencedFile not in blob_names.TABLES
         hashes = [file.sha256 for file in version.all_files]
-        assert blob_gc.named_in(version.model.workspace_id, hashes) == {version.files.get().sha256}
+        assert blob_names.named_in(version.model.workspace_id, hashes) == {version.files.get().sha256}
 
 
 class TestDownload:

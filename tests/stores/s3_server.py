@@ -4,22 +4,22 @@ wants to go wrong. Everything of the bucket PUBLIC is also there without credent
 from __future__ import annotations
 
 import hashlib
-import hmac
+import itertools
 import re
 import threading
 import time
 from collections import deque
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from email.utils import formatdate
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
 
 from tests.stores.held_answers import wait_while_held
+from tests.stores.s3_signatures import RequestSignature, split_query
 
 BUCKET, PUBLIC = "birds", "public"
-KEY_ID, SECRET = "AKIATEST", "the-secret-part-of-the-key"
 REGION = "us-east-1"
 PAGE = 1000
 BLOCK = 65536
@@ -29,10 +29,12 @@ NAMES = ' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 
 class S3Server(ThreadingHTTPServer):
     """`objects`: bucket -> key -> content. `statuses`: answers to the next GETs of objects, in their order.
-    `rate`: bytes a second that all answers together get. `hold_from`: bytes of objects from this
+    `rate`: bytes a second that pass in all. `hold_from`: bytes of objects from this
     one on are not sent. `lists`: while it is not set, nothing is listed. `takes`: while it is not set,
     nothing is taken, and `waiting` says whether somebody waits for that. `sent`: bytes of objects that were
-    sent. `deletes`: whether it does what it is told to delete."""
+    sent. `deletes`: whether it does what it is told to delete. `is_away`: everything is answered by 503.
+    `lost_uploads`: so many uploads in parts are lost before they are complete. `is_listing_late`: objects
+    that were written since are in no list. `skew`: by how much its clock is ahead."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -51,10 +53,17 @@ class S3Server(ThreadingHTTPServer):
         self.takes.set()
         self.waiting = False
         self.deletes = True
+        self.is_away = False
+        self.lost_uploads = 0
+        self.is_listing_late = False
+        self.late: set[str] = set()
+        self.skew = timedelta()
         self.sent = 0
         # Of objects that arrive in parts: id -> number of the part -> content.
         self.uploads: dict[str, dict[int, bytes]] = {}
+        self.upload_numbers = itertools.count()
         self.requests: list[str] = []
+        self.authorizations: list[str] = []
         self._lock = threading.Lock()
         self._free_at = 0.0
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -71,6 +80,11 @@ class S3Server(ThreadingHTTPServer):
         """Counts bytes before they are sent, and waits as the rate asks."""
         with self._lock:
             self.sent += count
+        self.pace(count)
+
+    def pace(self, count: int) -> None:
+        """Waits until so many bytes may have passed."""
+        with self._lock:
             if self.rate is None:
                 return
             self._free_at = max(self._free_at, time.monotonic()) + count / self.rate
@@ -94,6 +108,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._take()
 
+    def do_DELETE(self) -> None:
+        self._take()
+
     def log_message(self, format: str, *arguments: object) -> None:
         pass
 
@@ -101,10 +118,13 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         bucket, _, key = unquote(parts.path).lstrip("/").partition("/")
         self.server.requests.append(f"{self.command} {unquote(parts.path)}")
+        self.server.authorizations.append(self.headers.get("Authorization", ""))
         if bucket not in self.server.objects:
             self._fail(HTTPStatus.NOT_FOUND, "NoSuchBucket")
         elif bucket != PUBLIC and (code := self._wrong_signature()):
             self._fail(HTTPStatus.FORBIDDEN, code)
+        elif self.server.is_away:
+            self._fail(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable")
         elif not key:
             self._list(self.server.objects[bucket], dict(parse_qsl(parts.query)))
         elif key not in self.server.objects[bucket]:
@@ -117,41 +137,66 @@ class _Handler(BaseHTTPRequestHandler):
     def _take(self) -> None:
         """PUT of an object or of a part of one, POST of the beginning or the end of one with parts, or of
         names to delete."""
-        parts, query = urlsplit(self.path), dict(_query(urlsplit(self.path).query))
+        parts, query = urlsplit(self.path), dict(split_query(urlsplit(self.path).query))
         bucket, _, key = unquote(parts.path).lstrip("/").partition("/")
         self.server.requests.append(f"{self.command} {unquote(parts.path)}")
         content = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        self.server.pace(len(content))
         upload = query.get("uploadId", "")
         if not self.server.takes.is_set():
             self.server.waiting = True
             self.server.takes.wait()
         if bucket not in self.server.objects:
             self._fail(HTTPStatus.NOT_FOUND, "NoSuchBucket")
-        elif code := self._wrong_signature():
+        elif code := self._wrong_signature(content):
             self._fail(HTTPStatus.FORBIDDEN, code)
+        elif self.server.is_away:
+            self._fail(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable")
         elif self.server.statuses:
             self._fail(self.server.statuses.popleft(), "SlowDown")
         elif "delete" in query:
             self._delete(self.server.objects[bucket], content)
         elif "uploads" in query:
-            upload = f"upload-{len(self.server.uploads)}"
+            upload = f"upload-{next(self.server.upload_numbers)}"
             self.server.uploads[upload] = {}
             self._body(
                 f"<InitiateMultipartUploadResult{NAMES}><UploadId>{upload}</UploadId>"
                 "</InitiateMultipartUploadResult>"
             )
+        elif upload and self._is_lost(upload):
+            self._fail(HTTPStatus.NOT_FOUND, "NoSuchUpload")
+        elif self.command == "DELETE":
+            # Only of unfinished uploads: names to delete come in one request.
+            self.server.uploads.pop(upload, None)
+            self._body("", HTTPStatus.NO_CONTENT)
         elif self.command == "PUT" and upload:
             self.server.uploads[upload][int(query["partNumber"])] = content
             self._taken(content)
         elif upload:
             numbered = self.server.uploads.pop(upload)
-            self.server.objects[bucket][key] = b"".join(numbered[number] for number in sorted(numbered))
+            self._store(bucket, key, b"".join(numbered[number] for number in sorted(numbered)))
             self._body(
                 f"<CompleteMultipartUploadResult{NAMES}><ETag>{upload}</ETag></CompleteMultipartUploadResult>"
             )
         else:
-            self.server.objects[bucket][key] = content
+            self._store(bucket, key, content)
             self._taken(content)
+
+    def _store(self, bucket: str, key: str, content: bytes) -> None:
+        self.server.objects[bucket][key] = content
+        if self.server.is_listing_late:
+            self.server.late.add(key)
+
+    def _is_lost(self, upload: str) -> bool:
+        if self.command == "POST" and self.server.lost_uploads:
+            # Only now, so that all parts have been sent in vain.
+            self.server.lost_uploads -= 1
+            self.server.uploads.pop(upload, None)
+        return upload not in self.server.uploads
+
+    def _wrong_signature(self, content: bytes | None = None) -> str:
+        signature = RequestSignature(self.command, self.path, self.headers, self.server.skew)
+        return signature.problem(content)
 
     def _delete(self, objects: dict[str, bytes], content: bytes) -> None:
         if not self.server.deletes:
@@ -173,6 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.lists.wait()
         after, prefix = query.get("continuation-token", ""), query.get("prefix", "")
         keys = [key for key in sorted(objects) if key.startswith(prefix) and key > after]
+        keys = [key for key in keys if key not in self.server.late]
         page = keys[:PAGE]
         rows = "".join(
             f"<Contents><Key>{escape(key)}</Key><Size>{len(objects[key])}</Size>"
@@ -224,72 +270,13 @@ class _Handler(BaseHTTPRequestHandler):
         self._body(f"<Error><Code>{code}</Code><Message>no</Message></Error>", status)
 
     def _body(self, text: str, status: int = HTTPStatus.OK) -> None:
-        data = f'<?xml version="1.0" encoding="UTF-8"?>{text}'.encode()
+        data = f'<?xml version="1.0" encoding="UTF-8"?>{text}'.encode() if text else b""
         self.send_response(status)
         self.send_header("Content-Type", "application/xml")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(data)
-
-    def _wrong_signature(self) -> str:
-        """Returns the code of the error, "" for a right signature of version 4."""
-        named = dict(_query(urlsplit(self.path).query))
-        if "X-Amz-Signature" in named:
-            return self._wrong_address(named)
-        words = self.headers.get("Authorization", "").replace(",", " ").split()
-        fields = dict(word.split("=", 1) for word in words[1:] if "=" in word)
-        key_id, _, scope = fields.get("Credential", "").partition("/")
-        if key_id != KEY_ID:
-            return "InvalidAccessKeyId" if key_id else "AccessDenied"
-        right = self._signature(
-            scope,
-            self.headers["x-amz-date"],
-            fields["SignedHeaders"].split(";"),
-            self.headers["x-amz-content-sha256"],
-        )
-        return "" if hmac.compare_digest(right, fields["Signature"]) else "SignatureDoesNotMatch"
-
-    def _wrong_address(self, named: dict[str, str]) -> str:
-        """The same for an address that is signed, and for a time only."""
-        key_id, _, scope = named["X-Amz-Credential"].partition("/")
-        signed_at = datetime.strptime(named["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-        if key_id != KEY_ID:
-            return "InvalidAccessKeyId"
-        if datetime.now(UTC) > signed_at + timedelta(seconds=int(named["X-Amz-Expires"])):
-            return "AccessDenied"
-        headers = named["X-Amz-SignedHeaders"].split(";")
-        right = self._signature(scope, named["X-Amz-Date"], headers, "UNSIGNED-PAYLOAD")
-        return "" if hmac.compare_digest(right, named["X-Amz-Signature"]) else "SignatureDoesNotMatch"
-
-    def _signature(self, scope: str, date: str, headers: list[str], payload: str) -> str:
-        parts = urlsplit(self.path)
-        query = sorted(
-            (quote(name, safe="-_.~"), quote(value, safe="-_.~"))
-            for name, value in _query(parts.query)
-            if name != "X-Amz-Signature"
-        )
-        canonical = "\n".join(
-            [
-                self.command,
-                parts.path,
-                "&".join(f"{name}={value}" for name, value in query),
-                *(f"{name}:{' '.join(self.headers[name].split())}" for name in headers),
-                "",
-                ";".join(headers),
-                payload,
-            ]
-        )
-        digest = hashlib.sha256(canonical.encode()).hexdigest()
-        text = "\n".join(["AWS4-HMAC-SHA256", date, scope, digest])
-        key = f"AWS4{SECRET}".encode()
-        for part in scope.split("/"):
-            key = hmac.digest(key, part.encode(), "sha256")
-        return hmac.new(key, text.encode(), "sha256").hexdigest()
-
-
-def _query(text: str) -> list[tuple[str, str]]:
-    return parse_qsl(text, keep_blank_values=True)
 
 
 def etag(content: bytes) -> str:

@@ -27,7 +27,8 @@ from tracking.mlflow.protocol.http import require_caller
 from workspaces.http.problems import Handler, Problem
 from workspaces.http.requests import query_integer
 from workspaces.http.threads import in_thread
-from workspaces.stored_files import blobs, zip_stream
+from workspaces.object_store.errors import StoreUnavailable
+from workspaces.stored_files import blob_cache, blobs, zip_stream
 from workspaces.stored_files.zip_stream import ZipEntry
 
 MAX_SELECTED = 5000
@@ -61,6 +62,8 @@ def problem_responses(handler: Handler) -> Handler:
             return Problem(error.status, title, error.message).response()
         except Problem as problem:
             return problem.response()
+        except StoreUnavailable as error:
+            return Problem(503, "Not readable now", str(error), Retry_After="10").response()
 
     return guarded
 
@@ -190,7 +193,7 @@ def _find_place(caller: Caller, address: paths.Address, attempt: int) -> FileOwn
 def _figure(row: FileRow) -> str:
     """Returns the figure as JSON that is safe inside HTML, without images that the frame would not load."""
     try:
-        return isolation.isolated_figure_json(blobs.path(row.sha256), row.size_bytes).decode()
+        return isolation.isolated_figure_json(blob_cache.local_path(row.sha256), row.size_bytes).decode()
     except NotPreviewable as error:
         raise Problem(400, "Bad request", f"{row.path} cannot be drawn: {error}.") from error
     except isolation.PreviewBusy as error:
@@ -201,7 +204,7 @@ def _figure(row: FileRow) -> str:
 
 def _page(row: FileRow) -> str:
     """Returns the HTML of a file, which gets Plotly from the hub."""
-    text = blobs.path(row.sha256).read_bytes().decode(errors="replace")
+    text = blob_cache.local_path(row.sha256).read_bytes().decode(errors="replace")
     return _PLOTLY_ELSEWHERE.sub(_script_tag(PLOTLY), text)
 
 
@@ -226,7 +229,8 @@ def _entries(place: FileOwner, folder: str, names: Sequence[str]) -> list[ZipEnt
     if not rows:
         raise MlflowError(MISSING, "There is no such file or folder.")
     # Checked before the first byte is sent, because a started zip cannot report an error.
-    missing = next((row for row in rows if not blobs.exists(row.sha256)), None)
+    absent = blob_cache.absent_hashes(row.sha256 for row in rows)
+    missing = next((row for row in rows if row.sha256 in absent), None)
     if missing is not None:
         raise MlflowError(MISSING, f"The bytes of '{missing.path}' {blobs.absence(missing.sha256)}.")
     # Always in the same order: a later range request must continue the same bytes.

@@ -28,7 +28,7 @@ from tracking.metrics.point_writer import append
 from tracking.models import EventFile, Param
 from trainhub_launch.errors import SpecError
 from trainhub_launch.eventfiles import MARK
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache
 
 if TYPE_CHECKING:
     from tracking.events.summaries import EventData
@@ -81,7 +81,7 @@ def _file_paths(attempt: Attempt, *, is_over: bool) -> dict[str, Path]:
             if MARK in file and file not in files:
                 files.add(file)
                 paths[row.path if row.path.startswith(LOGS_PREFIX) else OUTPUTS_PREFIX + row.path] = (
-                    blobs.path(row.sha256)
+                    blob_cache.local_path(row.sha256)
                 )
     return {name: path for name, path in paths.items() if not writers.parse_name(name).is_temporary}
 

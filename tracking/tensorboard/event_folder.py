@@ -14,7 +14,7 @@ from jobs.logs import log_store
 from jobs.models import Artifact, Run
 from tracking.models import EventFile
 from trainhub_launch.eventfiles import MARK, is_event_file
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache
 
 MAX_BYTES = 4 * 2**30
 MAX_FILES = 1_000
@@ -63,7 +63,7 @@ class EventFolder:
         # A file that nodes have sent is among the outputs, too, when the run has ended.
         files = {name.rpartition("/")[2] for name in sent}
         stored = {
-            row.path: blobs.path(row.sha256)
+            row.path: blob_cache.local_path(row.sha256)
             for row in _stored(self._run)[: MAX_FILES + 1]
             if is_event_file(row.path) and row.path.rpartition("/")[2] not in files
         }

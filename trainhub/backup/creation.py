@@ -19,8 +19,9 @@ from trainhub.backup.file_copy import write_to_disk
 from trainhub.backup.file_index import IndexedFile, IndexSummary, IndexWriter
 from trainhub.backup.key_folder import KeyContent
 from trainhub.backup.manifest import BackupManifest, write_manifest
+from trainhub.backup.object_references import ObjectReferences, object_references
 from workspaces import audit
-from workspaces.stored_files import blob_gc, blobs, deletions
+from workspaces.stored_files import blob_names, blobs, deletions
 
 # How long a backup waits for the hub to finish deleting a run.
 MAX_WAIT_S = 900.0
@@ -30,12 +31,14 @@ MAX_NAMED = 1000
 @dataclass(frozen=True)
 class BackupOptions:
     """`folder`: that of all backups. `keys`: the folder for the keys, None: they are not written.
-    `has_blobs`: False lists content-addressed files without storing them. `is_linked`: they are linked where
+    `has_blobs`: False lists content-addressed files without storing them. `has_objects`: files that are
+    only in the object store are copied, too, and not only referred to. `is_linked`: they are linked where
     that is possible. `keep`: how many backups stay, 0: all."""
 
     folder: Path
     keys: Path | None = None
     has_blobs: bool = True
+    has_objects: bool = False
     is_linked: bool = True
     keep: int = 0
 
@@ -61,6 +64,7 @@ class _Content:
     missing: list[str]
     index: IndexSummary
     new_bytes: int
+    references: ObjectReferences
 
 
 def create_backup(options: BackupOptions, say: Callable[[str], None]) -> FinishedBackup:
@@ -90,7 +94,8 @@ def create_backup(options: BackupOptions, say: Callable[[str], None]) -> Finishe
 
 def _collect(options: BackupOptions, started: Path, previous: StoredBackup | None) -> _Content:
     keys, migrations = key_folder.read_keys(), database_copy.applied_migrations()
-    missing = list(_missing_blobs())
+    references = object_references()
+    missing = list(_missing_blobs(references))
     with IndexWriter(started) as index:
         files = FileCollection(started, index, previous, is_linked=options.is_linked)
         files.add_audit_heads()
@@ -100,9 +105,13 @@ def _collect(options: BackupOptions, started: Path, previous: StoredBackup | Non
             raise BackupError("The hub was upgraded while the backup was made. Run the command again.")
         keys = key_folder.union(keys, key_folder.read_keys())
         files.add_folders()
-        files.add_blobs(is_stored=options.has_blobs)
+        referred = frozenset() if options.has_objects else references.hashes
+        files.add_blobs(is_stored=options.has_blobs, without=referred)
+        if options.has_objects:
+            files.add_objects(references.hashes)
     new_bytes = files.new_bytes + copied.size
-    return _Content(migrations, keys, sorted({*missing, *files.damaged}), index.summary, new_bytes)
+    lost = sorted({*missing, *files.damaged})
+    return _Content(migrations, keys, lost, index.summary, new_bytes, references)
 
 
 def _finish(
@@ -127,6 +136,10 @@ def _finish(
         missing=content.missing[:MAX_NAMED],
         missing_count=len(content.missing),
         finished_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        object_store=content.references.place,
+        objects=len(content.references.hashes),
+        object_bytes=content.references.size_bytes,
+        has_objects=options.has_objects,
     )
     write_to_disk(started)
     write_manifest(started, manifest)
@@ -135,12 +148,14 @@ def _finish(
     return StoredBackup(folder, manifest)
 
 
-def _missing_blobs() -> Iterator[str]:
-    """Yields the hashes that the database names and that are not on the disk: lost before this backup."""
-    for table in blob_gc.TABLES:
+def _missing_blobs(references: ObjectReferences) -> Iterator[str]:
+    """Yields the hashes that the database names and that are neither on the disk nor in the store: lost
+    before this backup, or still on the disk of another server."""
+    for table in blob_names.TABLES:
         hashes = table._default_manager.order_by().values_list("sha256", flat=True).distinct()
         for sha256 in hashes.iterator():
-            if blobs.SHA256.match(sha256) and not blobs.exists(sha256):
+            is_there = sha256 in references.hashes or not blobs.SHA256.match(sha256)
+            if not is_there and not blobs.path(sha256).is_file():
                 yield sha256
 
 

@@ -4,14 +4,17 @@ way."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Collection
 from pathlib import Path
 
 from trainhub.backup.backup_folder import StoredBackup, start_time
 from trainhub.backup.data_folder import AUDIT_HEADS, BLOBS, FOLDERS, data_dir, key_paths
-from trainhub.backup.file_copy import copy_file, link_file, make_folder, plain_files
+from trainhub.backup.file_copy import copy_file, link_file, make_folder, plain_files, write_pieces
 from trainhub.backup.file_index import IndexedFile, IndexWriter, read_index
+from trainhub.backup.object_references import read_referenced
 from workspaces.stored_files import blobs
+from workspaces.stored_files.blob_cache import local_blobs
 
 FILES = "files"
 # A file that changed this shortly before a backup may have changed again without showing it in its time.
@@ -48,10 +51,12 @@ class FileCollection:
                     path = entry.path[len(root) + 1 :]
                     self._add(path, entry.path, earlier.get(path))
 
-    def add_blobs(self, *, is_stored: bool) -> None:
-        """Adds every content-addressed file. Its name is its hash: what is linked or there already is not
-        read. `is_stored`: False only lists them."""
-        for entry in _blob_entries(data_dir() / BLOBS):
+    def add_blobs(self, *, is_stored: bool, without: Collection[str] = ()) -> None:
+        """Adds every content-addressed file of the disk. Its name is its hash: what is linked or there
+        already is not read. `is_stored`: False only lists them. `without`: hashes of those to leave out."""
+        for entry in local_blobs():
+            if entry.name in without:
+                continue
             try:
                 facts = entry.stat(follow_symlinks=False)
                 path = f"{BLOBS}/{entry.name[:2]}/{entry.name}"
@@ -63,6 +68,24 @@ class FileCollection:
                 self.damaged.append(entry.name)
                 continue
             self._index.add(IndexedFile(path, facts.st_size, entry.name, facts.st_mtime_ns))
+
+    def add_objects(self, hashes: Collection[str]) -> None:
+        """Adds the files of the object store that are not on the disk. Raises BackupError if the store does
+        not give them."""
+        for sha256 in sorted(hashes):
+            path = f"{BLOBS}/{sha256[:2]}/{sha256}"
+            target = self._folder.parent / path
+            if (data_dir() / path).is_file():
+                continue
+            size = _size(target)
+            if size is None:
+                self._make_folder(str(target.parent))
+                size = write_pieces(read_referenced(sha256), target, sha256)
+                self.new_bytes += size or 0
+            if size is None:
+                self.damaged.append(sha256)
+            else:
+                self._index.add(IndexedFile(path, size, sha256, time.time_ns()))
 
     def _store_blob(self, entry: os.DirEntry[str], target: Path, size: int) -> bool:
         """Returns False if the hub's file does not have the content that its name says."""
@@ -126,14 +149,6 @@ class FileCollection:
         if folder not in self._new_folders:
             make_folder(Path(folder))
             self._new_folders.add(folder)
-
-
-def _blob_entries(root: Path) -> Iterator[os.DirEntry[str]]:
-    """Yields every blob; neither unfinished files nor damaged ones."""
-    folders = sorted(path for path in root.iterdir() if len(path.name) == 2) if root.is_dir() else []
-    for folder in folders:
-        with os.scandir(folder) as entries:
-            yield from (entry for entry in entries if blobs.SHA256.match(entry.name))
 
 
 def _size(path: Path) -> int | None:

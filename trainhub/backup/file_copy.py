@@ -6,7 +6,7 @@ import ctypes
 import errno
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +41,27 @@ def copy_file(source: Path | str, target: Path | str, mode: int = 0o600) -> Copi
     finally:
         os.close(reading)
     return CopiedFile(facts.st_size - rest, digest.hexdigest(), facts.st_mtime_ns)
+
+
+def write_pieces(pieces: Iterable[bytes], target: Path, sha256: str) -> int | None:
+    """Writes a new file, read-only, whose content has this SHA-256. Returns its size; None, and writes
+    nothing, if the pieces have another one."""
+    part = target.with_name(f"{target.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        digest, size = hashlib.sha256(), 0
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400)
+        with os.fdopen(descriptor, "wb") as file:
+            for piece in pieces:
+                digest.update(piece)
+                file.write(piece)
+                size += len(piece)
+        if digest.hexdigest() != sha256:
+            return None
+        part.rename(target)
+    finally:
+        part.unlink(missing_ok=True)
+    return size
 
 
 def link_file(source: Path | str, target: Path | str) -> bool:

@@ -12,7 +12,7 @@ from trainhub.backup.errors import BackupError
 from trainhub.backup.file_index import IndexSummary
 
 NAME = "manifest.json"
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,9 @@ class BackupManifest:
     it. `database`: "sqlite" or "postgresql". `migrations`: those applied, as app.name. `has_blobs`: False if
     they are only listed. `keys`: the names of the key files that the hub had. `excluded`: names in DATA_DIR
     that are not in the backup, and why. `missing`: hashes of files (the first thousand) that the database
-    names and that the hub did not have, or only damaged; `missing_count`: how many."""
+    names and that the hub did not have, or only damaged; `missing_count`: how many. `object_store`: the place
+    of BLOB_STORE, "" without one; `objects`, `object_bytes`: what it had; `has_objects`: whether these are
+    in the backup, too, and not only by reference."""
 
     name: str
     version: str
@@ -35,6 +37,10 @@ class BackupManifest:
     missing: list[str]
     missing_count: int
     finished_at: str
+    object_store: str = ""
+    objects: int = 0
+    object_bytes: int = 0
+    has_objects: bool = False
     format: int = FORMAT
 
 

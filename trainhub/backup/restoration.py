@@ -13,7 +13,14 @@ from pathlib import Path
 from django.core.management import call_command
 
 from trainhub import __version__, installation
-from trainhub.backup import backup_folder, data_folder, database_copy, integrity, key_folder
+from trainhub.backup import (
+    backup_folder,
+    data_folder,
+    database_copy,
+    integrity,
+    key_folder,
+    object_references,
+)
 from trainhub.backup.backup_folder import StoredBackup
 from trainhub.backup.data_folder import KeyFile, data_dir
 from trainhub.backup.errors import BackupError, system_errors
@@ -31,10 +38,12 @@ MIB = 2**20
 @dataclass(frozen=True)
 class Restoration:
     """What was restored. `missing_blobs`: number of listed files that are neither in the backup nor in
-    DATA_DIR. `lost_keys`: keys that the hub had and that are not in their places."""
+    DATA_DIR. `missing_objects`: number of files whose objects are not in the store. `lost_keys`: keys that
+    the hub had and that are not in their places."""
 
     backup: StoredBackup
     missing_blobs: int
+    missing_objects: int
     lost_keys: list[KeyFile]
     is_migrated: bool
 
@@ -44,6 +53,7 @@ def restore_backup(folder: Path, keys_folder: Path | None, say: Callable[[str], 
     says otherwise."""
     backup = backup_folder.open_backup(folder)
     _check_version(backup)
+    object_references.check_place(backup.manifest)
     with system_errors(data_dir()), _locked_hub():
         _check_empty(backup)
         keys = key_folder.open_keys(keys_folder, backup.manifest.name) if keys_folder is not None else []
@@ -59,9 +69,11 @@ def restore_backup(folder: Path, keys_folder: Path | None, say: Callable[[str], 
         is_migrated = database_copy.own_migrations() != set(backup.manifest.migrations)
         if is_migrated:
             call_command("migrate", interactive=False, verbosity=0)
+        missing_objects = object_references.adopt_restored_rows(backup.manifest, data_dir())
         audit.record("command line", "hub.restored", backup.manifest.name, version=backup.manifest.version)
         mark.unlink()
-    return Restoration(backup, missing, list(key_folder.lost_keys(backup.manifest.keys)), is_migrated)
+    lost_keys = list(key_folder.lost_keys(backup.manifest.keys))
+    return Restoration(backup, missing, missing_objects, lost_keys, is_migrated)
 
 
 def _check_version(backup: StoredBackup) -> None:

@@ -39,6 +39,7 @@ PERIODIC_TASKS: dict[str, tuple[TaskName, float]] = {
     # As the page of quotas says (jobs.quotas.disk_use.MEASURE_INTERVAL_S).
     "measure-disk": (TaskName.MEASURE_DISK, 300.0),
     "sweep-blobs": (TaskName.SWEEP_BLOBS, 21600.0),
+    "upload-blobs": (TaskName.UPLOAD_BLOBS, 5.0),
     "seal-blobs": (TaskName.SEAL_BLOBS, 60.0),
     "forget-sign-in-attempts": (TaskName.FORGET_SIGN_IN_ATTEMPTS, 3600.0),
     "clear-sessions": (TaskName.CLEAR_SESSIONS, 86400.0),

@@ -21,6 +21,7 @@ from trainhub_launch.report import Ack, Report
 from trainhub_node import __version__
 from trainhub_node.intake import orders, secret_values
 from trainhub_node.intake.secret_values import SecretValues
+from trainhub_node.link.store_download import StoreDownloads, append_answer, range_headers
 
 TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 # Shorter than the 5 s after which web servers close an idle connection, perhaps just as it is used again.
@@ -75,6 +76,7 @@ class HubClient:
     def __init__(self, url: str, token: str = "", ca: Path | None = None, pem: str = "") -> None:
         self._token = token
         self._client = http_client(url, ssl.create_default_context(cafile=ca, cadata=pem or None), token)
+        self._store = StoreDownloads()
 
     def close(self) -> None:
         self._client.close()
@@ -198,23 +200,25 @@ class HubClient:
         self._request("POST", f"/api/v1/node/stored-outputs/{run}/{attempt}/", json=body)
 
     def _download(self, address: str, to: Path) -> None:
-        offset = to.stat().st_size if to.exists() else 0
-        headers = {"Range": f"bytes={offset}-"} if offset else {}
+        location = self._append(address, to, self._store.headers())
+        if location and not self._store.append(location, to):
+            self._append(address, to, {})
+
+    def _append(self, address: str, to: Path, headers: dict[str, str]) -> str:
+        """Adds what `to` lacks. Returns the address to which the hub sends for it, "" if it is complete."""
         try:
-            with self._client.stream("GET", address, headers=headers) as answer:
-                # The file is complete already: the requested range would begin at its end.
+            with self._client.stream("GET", address, headers={**headers, **range_headers(to)}) as answer:
                 if answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
-                    return
+                    return ""  # complete: the requested range would begin at its end
+                if answer.status_code == httpx.codes.TEMPORARY_REDIRECT and headers:
+                    return str(answer.headers.get("Location", ""))
                 if answer.is_error:
                     answer.read()
                 _check(answer)
-                # A server without ranges answers with the whole file, which replaces the part.
-                mode = "ab" if answer.status_code == httpx.codes.PARTIAL_CONTENT else "wb"
-                with to.open(mode) as file:
-                    for chunk in answer.iter_bytes():
-                        file.write(chunk)
+                append_answer(answer, to)
         except httpx.HTTPError as error:
             raise HubUnavailable(describe_error(error)) from error
+        return ""
 
     def upload_state(self, sha256: str) -> tuple[int, bool]:
         """Returns (bytes that the hub has, whether the upload is complete)."""

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import render
 
 from workspaces.api.problems import problem
+from workspaces.object_store.errors import StoreUnavailable
 
 SENTENCES = {
     403: "This request was refused: {reason}.",
@@ -23,6 +25,14 @@ class ApiProblems:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         return _as_problem(request, self._get_response(request))
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """Answers a page whose stored file cannot be read now."""
+        if not isinstance(error, StoreUnavailable):
+            return None
+        page = render(request, "503.html", {"reason": str(error)}, status=503)
+        page["Retry-After"] = "10"
+        return page
 
 
 def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

@@ -15,6 +15,7 @@ from rest_framework.views import set_rollback
 
 from trainhub_launch.errors import SpecError
 from workspaces.http.problems import CONTENT_TYPE, problem_body
+from workspaces.object_store.errors import StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +57,8 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> JsonRespo
         return problem(
             413, f"The body of the request has more than the {most} MiB that the API reads; send less."
         )
+    if isinstance(error, StoreUnavailable):
+        return problem(503, str(error), headers={"Retry-After": "10"})
     if isinstance(error, exceptions.APIException):
         return _from_framework(error)
     # Our own fault: the operator gets the traceback, the client a sentence.

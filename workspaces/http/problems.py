@@ -12,6 +12,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from workspaces.object_store.errors import StoreUnavailable
 from workspaces.stored_files.conditional_response import PRIVATE
 
 CONTENT_TYPE = "application/problem+json"
@@ -68,7 +69,8 @@ class FieldProblem(Problem):
 
 
 def problem_responses(handler: Handler) -> Handler:
-    """Decorates a raw route: a `Problem` that it raises becomes the response."""
+    """Decorates a raw route: a `Problem` that it raises becomes the response, and an object store that is
+    away becomes 503."""
 
     @wraps(handler)
     async def wrapper(request: Request) -> Response:
@@ -76,6 +78,8 @@ def problem_responses(handler: Handler) -> Handler:
             return await handler(request)
         except Problem as problem:
             return problem.response()
+        except StoreUnavailable as error:
+            return Problem(503, "Not readable now", str(error), Retry_After="10").response()
 
     return wrapper
 

@@ -66,13 +66,22 @@ class BlobWriter:
         sha256 = self._hash.hexdigest()
         if expected is not None and sha256 != expected:
             raise blobs.BlobError(f"the bytes have the SHA-256 {sha256}, not {expected}")
+        self._seal()
+        blobs.publish(self._path, sha256)
+        return sha256
+
+    def finish_copy(self) -> None:
+        """Publishes the bytes, which were read from the object store, as a copy. The caller has compared
+        their SHA-256."""
+        self._seal()
+        blobs.publish_copy(self._path, self._hash.hexdigest())
+
+    def _seal(self) -> None:
         self._file.flush()
         # Before it is read-only, and before it has its name: whoever sees it there sees its final time.
         self.published_at = blobs.set_time(self._file.fileno())
         blobs.seal(self._file.fileno())
         self._file.close()
-        blobs.publish(self._path, sha256)
-        return sha256
 
 
 def store_file(source: Path) -> str:

@@ -3,7 +3,11 @@ has its name.
 
 A blob is sealed: it gets its name once, when no process has it open for writing any more, with the mode 0400,
 and no later upload of the same bytes replaces it. `verify` reads it whole and sets it aside if its content no
-longer has the SHA-256 that is its name."""
+longer has the SHA-256 that is its name.
+
+With BLOB_STORE a blob lies in an object store, and the file here is a copy, or waits for its upload
+(workspaces.object_store). Then a row says whether the blob exists, and when it was kept last;
+workspaces.stored_files.blob_cache opens it wherever it is."""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from workspaces.object_store import rows
 from workspaces.stored_files import deletions, verification
 
 log = logging.getLogger(__name__)
@@ -54,16 +59,21 @@ def path(sha256: str) -> Path:
 
 
 def exists(sha256: str) -> bool:
-    return path(sha256).is_file()
+    """Returns whether the blob is on this disk, or in the object store."""
+    return path(sha256).is_file() or rows.live_object(sha256) is not None
 
 
 def keep(sha256: str) -> None:
     """Marks a blob as in use though no row names it yet: the period until the sweep deletes it starts anew
     (workspaces.stored_files.blob_gc)."""
     file = path(sha256)
+    if rows.extend_object(sha256):
+        return
     before = file.stat()
     set_time(file)
     verification.carry_over(sha256, before, file.stat())
+    # Of a time without the store, or one whose row has just ended: it is uploaded from here.
+    rows.record_object(sha256, before.st_size)
 
 
 def hold(sha256: str) -> bool:
@@ -80,6 +90,7 @@ def set_stored_time(sha256: str, stored_at: float) -> None:
     lets the next sweep delete it."""
     with suppress(FileNotFoundError):
         os.utime(path(sha256), (stored_at, stored_at))
+    rows.set_kept_time(sha256, stored_at)
 
 
 def unkept_since(moment: float) -> Iterator[Path]:
@@ -88,6 +99,21 @@ def unkept_since(moment: float) -> Iterator[Path]:
     for file in root().glob("*/*"):
         if file.parent.name != _DAMAGED and _stored_at(file) < moment:
             yield file
+
+
+def discard(sha256: str, *, unkept_since: float) -> int | None:
+    """Like `drop`, for the blob of that hash, wherever it lies. An object of the store goes later
+    (workspaces.stored_files.object_sweep)."""
+    with deletions.allowed() as is_allowed:
+        if not is_allowed:
+            return None
+        if rows.live_object(sha256) is None:
+            return _drop(path(sha256), unkept_since)
+        size = rows.discard_object(sha256, unkept_since=unkept_since)
+        if size is not None:
+            # A copy: its own time says nothing, except if somebody has stored it anew in this moment.
+            _drop(path(sha256), unkept_since)
+        return size
 
 
 def drop(file: Path, *, unkept_since: float) -> int | None:
@@ -123,6 +149,13 @@ def publish(part: Path, sha256: str) -> None:
     The caller has computed `sha256` from the bytes themselves, has called `seal`, and has no open descriptor
     of the file. An existing blob is not replaced: then `part` is deleted. Only if that blob is damaged is it
     set aside, and `part` takes its place."""
+    size = part.stat().st_size
+    publish_copy(part, sha256)
+    rows.record_object(sha256, size)
+
+
+def publish_copy(part: Path, sha256: str) -> None:
+    """Like `publish`, of a blob that the object store has."""
     _make_folder(sha256[:2])
     # Compared below: if the name belongs to another file, that one was there before, and nothing is known of
     # it.
@@ -228,6 +261,7 @@ def _set_aside(sha256: str, facts: os.stat_result) -> None:
         if file.stat().st_ino == facts.st_ino:
             file.replace(aside)
     verification.forget(sha256)
+    rows.forget_upload(sha256)
     log.error(
         "The stored file %s is damaged: its content no longer has the SHA-256 that is its name. It was "
         "moved to %s. "

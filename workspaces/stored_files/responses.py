@@ -3,21 +3,22 @@ hash says."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from workspaces.stored_files import blobs, verification
+from workspaces.object_store.errors import StoreUnavailable
+from workspaces.stored_files import blob_cache, blobs, object_responses, verification
 from workspaces.stored_files.conditional_response import OCTETS, ConditionalResponse, refusal
+from workspaces.stored_files.piece_sending import Pieces, PieceSending
 from workspaces.stored_files.preconditions import Span
 
 PIECE_BYTES = 2 * 1024 * 1024
@@ -50,10 +51,13 @@ class StoredFileResponse(ConditionalResponse):
         super().__init__(etag or f'"{sha256}"', filename, media_type, modified_at, headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._sha256 and (redirect := await object_responses.redirect_answer(scope, self._sha256)):
+            await redirect(scope, receive, send)
+            return
         try:
-            descriptor, facts = await anyio.to_thread.run_sync(_opened, self._path)
+            descriptor, facts = await anyio.to_thread.run_sync(_opened, self._path, self._sha256)
         except FileNotFoundError:
-            await refusal(404, "Not found", "The file was deleted a moment ago.")(scope, receive, send)
+            await self._send_object(scope, receive, send)
             return
         try:
             # One descriptor for all of the answer: a file that is replaced meanwhile cannot mix into it.
@@ -61,6 +65,19 @@ class StoredFileResponse(ConditionalResponse):
             await answer(scope, receive, send)
         finally:
             os.close(descriptor)
+
+    async def _send_object(self, scope: Scope, receive: Receive, send: Send) -> None:
+        row = await object_responses.stored_row(self._sha256) if self._sha256 else None
+        if row is None:
+            answer: Response | None = refusal(404, "Not found", "The file was deleted a moment ago.")
+        else:
+            answer = await object_responses.object_answer(scope, self, row)
+        if answer is None:
+            try:
+                await object_responses.fetch_copy(self._sha256)
+            except StoreUnavailable as error:
+                answer = object_responses.away(error)
+        await (answer or self)(scope, receive, send)
 
     async def _answer(self, scope: Scope, descriptor: int, facts: os.stat_result) -> Response:
         size = facts.st_size if self._size is None else self._size
@@ -70,16 +87,23 @@ class StoredFileResponse(ConditionalResponse):
         is_verified = not self._sha256 or verification.is_verified(self._sha256, facts)
         if spans is None:
             self.headers["content-length"] = str(size)
-            return _Sending(self, descriptor, [(0, size)], None if is_verified else (self._sha256, facts))
+            expected = None if is_verified else (self._sha256, facts)
+            return self._sending(_FileReading(descriptor, [(0, size)], expected))
         if not is_verified:
             try:
                 await anyio.to_thread.run_sync(
                     blobs.verify_open, descriptor, self._sha256, limiter=_verifying
                 )
             except blobs.DamagedBlob:
-                return refusal(500, "Damaged", f"The bytes of this file {blobs.absence(self._sha256)}.")
+                return self._damage_refusal()
         self.status_code = 206
-        return _Sending(self, descriptor, self._parts(spans, size), None)
+        return self._sending(_FileReading(descriptor, self._parts(spans, size), None))
+
+    def _sending(self, reading: _FileReading) -> Response:
+        return PieceSending(self, reading.pieces(), self._damage_refusal)
+
+    def _damage_refusal(self, _: Exception | None = None) -> Response:
+        return refusal(500, "Damaged", f"The bytes of this file {blobs.absence(self._sha256)}.")
 
     def _parts(self, spans: list[Span], size: int) -> list[bytes | Span]:
         """Returns what is sent for these ranges, in order: literal bytes, and ranges of the file. Sets the
@@ -109,59 +133,17 @@ class StoredFileResponse(ConditionalResponse):
         return parts
 
 
-class _Sending(StreamingResponse):
-    """Sends parts of an open file; reads and hashes the next piece while the one before it is sent.
-
-    `expected`: the SHA-256 that the parts together must have, and the state of the file when it was
-    opened."""
+class _FileReading:
+    """Reads parts of an open file. `expected`: the SHA-256 that the parts together must have, and the state
+    of the file when it was opened."""
 
     def __init__(
-        self,
-        head: Response,
-        descriptor: int,
-        parts: list[bytes | Span],
-        expected: tuple[str, os.stat_result] | None,
+        self, descriptor: int, parts: list[bytes | Span], expected: tuple[str, os.stat_result] | None
     ) -> None:
-        self.status_code, self.raw_headers, self.background = head.status_code, head.raw_headers, None
         self._descriptor, self._parts, self._expected = descriptor, parts, expected
         self._hash = hashlib.sha256()
 
-    async def stream_response(self, send: Send) -> None:
-        pieces = self._pieces()
-        # The next piece is read while this one is on its way.
-        reading = asyncio.create_task(_next(pieces))
-        has_started = False
-        try:
-            while (piece := await reading) is not None:
-                if not has_started:
-                    # Not earlier: while nothing of a damaged file has left, the answer can still be an error.
-                    await self._begin(send)
-                    has_started = True
-                reading = asyncio.create_task(_next(pieces))
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-            if not has_started:
-                await self._begin(send)
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except blobs.DamagedBlob:
-            if has_started:
-                # There is no other way to tell the client: the answer ends before its Content-Length.
-                raise
-            await self._refuse(send)
-        finally:
-            # The descriptor is closed next: no thread may still read from it.
-            with anyio.CancelScope(shield=True):
-                await asyncio.wait([reading])
-
-    async def _begin(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-
-    async def _refuse(self, send: Send) -> None:
-        sha256 = self._expected[0] if self._expected else ""
-        answer = refusal(500, "Damaged", f"The bytes of this file {blobs.absence(sha256)}.")
-        await send({"type": "http.response.start", "status": 500, "headers": answer.raw_headers})
-        await send({"type": "http.response.body", "body": answer.body, "more_body": False})
-
-    def _pieces(self) -> Iterator[bytes]:
+    def pieces(self) -> Pieces:
         for part in self._parts:
             if isinstance(part, bytes):
                 yield part
@@ -193,11 +175,9 @@ class _Sending(StreamingResponse):
             raise blobs.DamagedBlob(f"the stored file {sha256} was read with other bytes than before")
 
 
-def _opened(path: Path) -> tuple[int, os.stat_result]:
+def _opened(path: Path, sha256: str) -> tuple[int, os.stat_result]:
+    if sha256:
+        blob_cache.is_local(sha256)
     # O_NOFOLLOW: nothing in the data folder is a link, so one that appears there is an attack.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     return descriptor, os.fstat(descriptor)
-
-
-async def _next(pieces: Iterator[bytes]) -> bytes | None:
-    return await anyio.to_thread.run_sync(next, pieces, None)

@@ -23,7 +23,7 @@ from cachetools import LRUCache
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from workspaces.stored_files import blobs, preconditions, verification
+from workspaces.stored_files import blob_cache, blobs, preconditions, verification
 
 PIECE_BYTES = 1024 * 1024
 MAX_CACHED_CRCS = 100_000
@@ -125,7 +125,7 @@ class Archive:
         self._placed: list[_Placed] = []
         offset = 0
         for entry in entries:
-            size = len(entry.source) if isinstance(entry.source, bytes) else entry.source.stat().st_size
+            size = _source_size(entry)
             placed = _Placed(entry, entry.name.encode(), size, offset)
             self._placed.append(placed)
             offset += placed.header_bytes + size
@@ -232,7 +232,7 @@ def _content(placed: _Placed, start: int, end: int) -> Iterator[bytes]:
     if isinstance(source, bytes):
         yield source[start:end]
         return
-    with source.open("rb") as file:
+    with _local_source(placed.entry, source).open("rb") as file:
         if placed.entry.sha256:
             blobs.verify_open(file.fileno(), placed.entry.sha256)
         file.seek(start)
@@ -245,6 +245,17 @@ def _content(placed: _Placed, start: int, end: int) -> Iterator[bytes]:
             yield piece
 
 
+def _source_size(entry: ZipEntry) -> int:
+    if isinstance(entry.source, bytes):
+        return len(entry.source)
+    return blob_cache.size_of(entry.sha256) if entry.sha256 else entry.source.stat().st_size
+
+
+def _local_source(entry: ZipEntry, source: Path) -> Path:
+    """Returns the file, which is fetched first if it is a blob that is only in the object store."""
+    return blob_cache.local_path(entry.sha256) if entry.sha256 else source
+
+
 def _crc(placed: _Placed) -> int:
     source = placed.entry.source
     if isinstance(source, bytes):
@@ -253,7 +264,7 @@ def _crc(placed: _Placed) -> int:
     with _lock:
         crc = _crcs.get(key)
     if crc is None:
-        crc = _read_crc(source, placed.entry.sha256)
+        crc = _read_crc(_local_source(placed.entry, source), placed.entry.sha256)
         with _lock:
             _crcs[key] = crc
     return crc

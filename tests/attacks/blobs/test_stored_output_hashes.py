@@ -24,7 +24,7 @@ from tests.stores.s3_server import BUCKET, S3Server
 from tracking.artifacts.routes import routes as artifact_routes
 from workspaces import process_caches
 from workspaces.states import Role
-from workspaces.stored_files import blob_gc
+from workspaces.stored_files import blob_names
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
 # As long as the file whose hash the node names.
@@ -82,7 +82,7 @@ async def test_its_hash_opens_no_file_afterwards(client: httpx.AsyncClient, s3_s
     _, node, run = await hostile()
     await name_as_stored(run, s3_server)
     version = await register_it(run)
-    assert await sync_to_async(blob_gc.named_in)(run.workspace_id, [SHA256]) == set()
+    assert await sync_to_async(blob_names.named_in)(run.workspace_id, [SHA256]) == set()
     headers = bearing(await sync_to_async(other_token)())
     for who in (node, headers):
         answer = await client.head(f"/api/v1/uploads/{SHA256}", headers=who)

@@ -18,7 +18,8 @@ from datastores.datasets import changes, file_list, listing
 from datastores.models import DatasetVersion
 from datastores.outgoing_proxy import OutgoingProxy
 from tests.people import make_owner, principal_of
-from tests.stores.s3_server import BUCKET, KEY_ID, SECRET, S3Server
+from tests.stores.s3_server import BUCKET, S3Server
+from tests.stores.s3_signatures import KEY_ID, SECRET
 from workspaces.access import Principal
 from workspaces.models import SecretUse
 from workspaces.secrets import store

@@ -25,7 +25,8 @@ from tests.people import (
     make_owner,
     principal_of,
 )
-from tests.stores.s3_server import BUCKET, KEY_ID, SECRET, S3Server
+from tests.stores.s3_server import BUCKET, S3Server
+from tests.stores.s3_signatures import KEY_ID, SECRET
 from trainhub_launch.log_names import PREPARATION_LOG
 from trainhub_launch.machine import INPUTS
 from workspaces.access import Principal

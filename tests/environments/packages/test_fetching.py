@@ -9,7 +9,7 @@ from environments.packages import package_store, upstream
 from tests.environments.locks import resolved
 from tests.environments.package_index import PackageIndex
 from workspaces.access import Principal
-from workspaces.stored_files import blob_gc, blobs
+from workspaces.stored_files import blob_names, blobs
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
 JSON = {"Accept": "application/vnd.pypi.simple.v1+json"}
@@ -72,10 +72,10 @@ def test_files_that_no_lock_names_are_forgotten(who: Principal, index: PackageIn
     sha256 = index.add("tinylib")
     version = resolved(who)
     package_store.start_fetch(version.files.get()).result(20)
-    assert blob_gc.named([sha256]) == {sha256}
-    assert blob_gc.named_in(who.workspace.pk, [sha256]) == set()
-    assert not blob_gc.sizes_in(who.workspace.pk)
+    assert blob_names.named([sha256]) == {sha256}
+    assert blob_names.named_in(who.workspace.pk, [sha256]) == set()
+    assert not blob_names.sizes_in(who.workspace.pk)
     assert package_store.forget_unused() == 0
     version.delete()
     assert package_store.forget_unused() == 1
-    assert blob_gc.named([sha256]) == set()
+    assert blob_names.named([sha256]) == set()

@@ -11,7 +11,8 @@ import pytest
 from tests.hosts.bench import Hosts
 from tests.hosts.data.test_stores import DISTRIBUTION, LATER, add_datastore, add_secret, check_nowhere
 from tests.stores.azurite import ACCOUNT, CONTAINER, azurite, signature
-from tests.stores.s3_server import BUCKET, KEY_ID, SECRET, S3Server
+from tests.stores.s3_server import BUCKET, S3Server
+from tests.stores.s3_signatures import KEY_ID, SECRET
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 # Larger than what is sent in one request.

@@ -17,7 +17,8 @@ from tests.hosts.bench import Hosts
 from tests.hosts.data.test_stores import TRAIN, add_datastore, add_secret, check_nowhere
 from tests.hub import eventually, free_port
 from tests.stores.s3_process import S3Process, contents
-from tests.stores.s3_server import BLOCK, BUCKET, KEY_ID, SECRET, S3Server
+from tests.stores.s3_server import BLOCK, BUCKET, S3Server
+from tests.stores.s3_signatures import KEY_ID, SECRET
 from trainhub_node.data.data_cache import RECORD
 from trainhub_node.data.part_file import PIECE_BYTES
 

@@ -11,7 +11,8 @@ import pytest
 from tests.hosts.bench import Host, Hosts
 from tests.hosts.data.test_stores import FILES, add_datastore, add_secret, listed
 from tests.hub import eventually
-from tests.stores.s3_server import BUCKET, KEY_ID, SECRET, S3Server
+from tests.stores.s3_server import BUCKET, S3Server
+from tests.stores.s3_signatures import KEY_ID, SECRET
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 SIZE = sum(map(len, FILES.values()))

@@ -11,7 +11,8 @@ import pytest
 from tests.hosts.bench import Hosts
 from tests.hosts.data.test_stores import add_datastore, add_secret, check_nowhere, listed, s3, train_from
 from tests.hub import eventually
-from tests.stores.s3_server import BUCKET, KEY_ID, SECRET, S3Server
+from tests.stores.s3_server import BUCKET, S3Server
+from tests.stores.s3_signatures import KEY_ID, SECRET
 
 __all__ = ["s3"]
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]

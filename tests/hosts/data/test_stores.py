@@ -17,7 +17,8 @@ from tests.datastores.uploads.sending import begin, send
 from tests.hosts.bench import Hosts
 from tests.hub import eventually
 from tests.stores.azurite import ACCOUNT, CONTAINER, azurite, signature
-from tests.stores.s3_server import BUCKET, KEY_ID, PUBLIC, SECRET, S3Server
+from tests.stores.s3_server import BUCKET, PUBLIC, S3Server
+from tests.stores.s3_signatures import KEY_ID, SECRET
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 DISTRIBUTION = {"type": "pytorch", "communication_backend": "gloo", "process_count": 2, "node_count": 2}

@@ -21,7 +21,8 @@ from tests.hosts.data.test_stores import (
     train_from,
 )
 from tests.signing_in import page_client
-from tests.stores.s3_server import BUCKET, KEY_ID, SECRET, S3Server
+from tests.stores.s3_server import BUCKET, S3Server
+from tests.stores.s3_signatures import KEY_ID, SECRET
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 # Others on these hosts have had files of these names already.

@@ -10,7 +10,8 @@ from datastores.models import Datastore
 from jobs.models import OutputFolder, Run, StoredOutput
 from jobs.states import RunState
 from tests.registry.builders import run_with
-from tests.stores.s3_server import BUCKET, KEY_ID, SECRET, S3Server
+from tests.stores.s3_server import BUCKET, S3Server
+from tests.stores.s3_signatures import KEY_ID, SECRET
 from workspaces.access import Principal
 from workspaces.secrets import store as secret_store
 

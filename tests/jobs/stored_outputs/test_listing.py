@@ -17,7 +17,7 @@ from tests.people import api_client, client_of, make_viewer, make_workspace
 from tests.registry.builders import add_output, run_with
 from tracking.artifacts.file_owners import RunFiles
 from tracking.artifacts.folders import list_folder
-from workspaces.stored_files import blob_gc
+from workspaces.stored_files import blob_names
 
 pytestmark = pytest.mark.django_db
 
@@ -139,9 +139,9 @@ class TestPages:
 def test_no_table_of_outputs_in_a_datastore_names_stored_files(datastore: Datastore) -> None:
     run = run_with()
     (row,) = add_outputs(run, datastore, {"c.txt": b"c"})
-    assert StoredOutput not in blob_gc.TABLES
+    assert StoredOutput not in blob_names.TABLES
     assert not any(table.names_files for table in RUN_TABLES if table.model is StoredOutput)
-    assert blob_gc.named_in(run.workspace_id, [row.sha256]) == set()
+    assert blob_names.named_in(run.workspace_id, [row.sha256]) == set()
 
 
 def test_rows_go_with_their_run(datastore: Datastore) -> None:

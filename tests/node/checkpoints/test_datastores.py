@@ -12,7 +12,8 @@ from tests.node.builders import script
 from tests.node.checkpoints.test_collector import SAVE
 from tests.node.data.processes import bucket
 from tests.node.hub import FakeHub
-from tests.stores.s3_server import BUCKET, SECRET, S3Server
+from tests.stores.s3_server import BUCKET, S3Server
+from tests.stores.s3_signatures import SECRET
 from trainhub_launch.data.checkpoint_order import CheckpointOrder
 from trainhub_launch.data.outputs import StoreFolder
 from trainhub_node.agent import Agent

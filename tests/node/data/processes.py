@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.stores.s3_server import BUCKET, KEY_ID, MODIFIED_AT, SECRET, S3Server, etag
+from tests.stores.s3_server import BUCKET, MODIFIED_AT, S3Server, etag
+from tests.stores.s3_signatures import KEY_ID, SECRET
 from trainhub_launch.data.manifests import ListedFile, ManifestWriter
 from trainhub_launch.data.stores import S3, SignIn, Store
 from trainhub_node.bootstrap_command import AGENT_WRAPPER

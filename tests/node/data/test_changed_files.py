@@ -13,7 +13,8 @@ import pytest
 
 from tests.node.data.processes import Fetch, bucket, written_list
 from tests.stores import azurite
-from tests.stores.s3_server import BUCKET, SECRET, S3Server
+from tests.stores.s3_server import BUCKET, S3Server
+from tests.stores.s3_signatures import SECRET
 from trainhub_launch.data.stores import AZURE_BLOB, SignIn, Store
 from trainhub_node.data.comparison.changed_files import MAX_LOGGED
 

@@ -18,7 +18,8 @@ from tests.node.hub import FakeHub
 from tests.node.probing.results import TICKET, Results
 from tests.node.processes import agent_process
 from tests.node.test_range import range_settings
-from tests.stores.s3_server import BUCKET, KEY_ID, SECRET, S3Server
+from tests.stores.s3_server import BUCKET, S3Server
+from tests.stores.s3_signatures import KEY_ID, SECRET
 from trainhub_launch.data.downloads import DataDownload
 from trainhub_launch.data.stores import S3, SignIn, Store
 from trainhub_launch.errors import WireError

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.stores.s3_server import BUCKET, KEY_ID, SECRET, S3Server
+from tests.stores.s3_server import BUCKET, S3Server
+from tests.stores.s3_signatures import KEY_ID, SECRET
 from trainhub_launch.data.stores import S3, SignIn, Store, folder_store
 from trainhub_node.bootstrap_command import AGENT_WRAPPER
 from trainhub_node.data.node_cache import find_obstore

@@ -14,7 +14,8 @@ from tests.node.containers import place
 from tests.node.data.processes import bucket
 from tests.node.hub import FakeHub, Key
 from tests.node.test_range import range_settings
-from tests.stores.s3_server import BUCKET, SECRET, S3Server
+from tests.stores.s3_server import BUCKET, S3Server
+from tests.stores.s3_signatures import SECRET
 from trainhub_launch.data.downloads import DataDownload
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import Reference

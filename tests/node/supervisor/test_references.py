@@ -19,7 +19,8 @@ from tests.node.data.processes import bucket
 from tests.node.hub import FakeHub, Key
 from tests.node.test_range import range_settings
 from tests.stores import azurite
-from tests.stores.s3_server import BUCKET, PUBLIC, SECRET, S3Server
+from tests.stores.s3_server import BUCKET, PUBLIC, S3Server
+from tests.stores.s3_signatures import SECRET
 from trainhub_launch.data.downloads import DataDownload
 from trainhub_launch.data.manifests import ListedFile, ManifestWriter
 from trainhub_launch.data.store_signing import LIFE_S, SigningRefused, write_addresses

@@ -18,7 +18,8 @@ from tests.node.accounts import ADA
 from tests.slurm.configuration import MEMORY_MB
 from tests.slurm.hub import PATIENCE_S, SlurmHub
 from tests.slurm.people import Person
-from tests.stores.s3_server import BUCKET, KEY_ID, SECRET, S3Server
+from tests.stores.s3_server import BUCKET, S3Server
+from tests.stores.s3_signatures import KEY_ID, SECRET
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm, pytest.mark.long]

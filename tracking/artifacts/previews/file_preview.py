@@ -15,7 +15,7 @@ from tracking.artifacts.previews import documents, isolation, tables
 from tracking.artifacts.previews.documents import NotPreviewable
 from tracking.artifacts.previews.isolation import PreviewBusy
 from tracking.artifacts.previews.tables import PreviewTable
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache, blobs
 
 log = logging.getLogger(__name__)
 MAX_TEXT_BYTES = documents.MAX_TEXT
@@ -53,7 +53,7 @@ def preview_file(row: FileRow) -> FilePreview:
         return FilePreview("", sentence="The image is too large to be shown here.")
     if suffix == ".json":
         try:
-            document = isolation.isolated_preview_json(blobs.path(row.sha256), row.size_bytes)
+            document = isolation.isolated_preview_json(blob_cache.local_path(row.sha256), row.size_bytes)
         except (NotPreviewable, PreviewBusy) as reason:
             log.debug("%s is shown as plain text: %s", row.path, reason)
             return replace(_text_preview(row, suffix), sentence=f"Shown as plain text: {reason}.")
@@ -73,7 +73,7 @@ def as_data(preview: FilePreview) -> dict[str, object]:
 
 
 def _text_preview(row: FileRow, suffix: str) -> FilePreview:
-    with blobs.path(row.sha256).open("rb") as file:
+    with blob_cache.local_path(row.sha256).open("rb") as file:
         data = file.read(MAX_TEXT_BYTES)
     is_cut = row.size_bytes > len(data)
     text = _decode(data, is_cut=is_cut)

@@ -15,7 +15,7 @@ from tracking.comparison.tables import ComparisonTable
 from tracking.models import LoggedModelFile
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import EnvironmentRef
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache, blobs
 
 # A name, extras in brackets, and conditions up to a marker (;), a comment (#) or an address (@).
 REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*([=<>!~][^;#@]*)?")
@@ -111,7 +111,7 @@ def _model_requirements(run: Run) -> Facts:
     sha256 = next((rows_found for rows_found in rows if rows_found is not None), None)
     if sha256 is None or not blobs.exists(sha256):
         return {}
-    with blobs.path(sha256).open("rb") as file:
+    with blob_cache.local_path(sha256).open("rb") as file:
         return read_requirements(file.read(MAX_BYTES).decode(errors="replace"))
 
 

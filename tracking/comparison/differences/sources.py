@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from jobs.sources.source_files import UNREADABLE
 from tracking.comparison.differences.hunks import TextDiff, diff_texts
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_cache, blobs
 
 # Larger files are reported as different without a comparison of their lines.
 MAX_FILE_BYTES = 2**20
@@ -64,7 +64,7 @@ def compare_snapshots(old: str, new: str, *, deadline: float | None = None) -> S
         archives = []
         for side, sha256 in (("the base", old), ("this run", new)):
             try:
-                archives.append(stack.enter_context(zipfile.ZipFile(blobs.path(sha256))))
+                archives.append(stack.enter_context(zipfile.ZipFile(blob_cache.local_path(sha256))))
             except (*UNREADABLE, blobs.BlobError):
                 return SourceDifference(missing_side=side)
         return _compare(archives[0], archives[1], deadline or time.monotonic() + MAX_COMPARE_S)

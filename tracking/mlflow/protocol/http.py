@@ -20,6 +20,7 @@ from trainhub_launch.errors import SpecError
 from workspaces.http.problems import Problem
 from workspaces.http.requests import read_body
 from workspaces.http.threads import in_thread
+from workspaces.object_store.errors import StoreUnavailable
 from workspaces.states import Role
 from workspaces.tokens import TokenRefused
 
@@ -50,6 +51,8 @@ def mlflow_errors(handler: Handler) -> Handler:
             )
         except PermissionDenied as error:
             return error_response(MlflowError(DENIED, str(error) or "You may not do this."))
+        except StoreUnavailable as error:
+            return error_response(MlflowError(INTERNAL, str(error), status=503))
         # The client has closed the connection, so nobody is left to read a response.
         except ClientDisconnect:
             raise

@@ -32,6 +32,11 @@ class Command(HubCommand):
             help="only list the content-addressed files, which you copy by other means",
         )
         parser.add_argument(
+            "--with-objects",
+            action="store_true",
+            help="also copy the files that are only in the object store of BLOB_STORE",
+        )
+        parser.add_argument(
             "--copy", action="store_true", help="copy files also where hard links to the hub's are possible"
         )
         parser.add_argument(
@@ -75,6 +80,11 @@ class Command(HubCommand):
                 f"{manifest.missing_count} files that the database names were missing or damaged before this "
                 f"backup, for example {manifest.missing[0]}; {done.stored.folder}/manifest.json lists them."
             )
+        if manifest.objects and not manifest.has_objects:
+            self.stdout.write(
+                f"{manifest.objects} files ({_mib(manifest.object_bytes)}) are in it by reference only: "
+                f"they are in {manifest.object_store}."
+            )
         if done.keys is not None:
             self.stdout.write(
                 f"The keys are in {done.keys}. Move them to where the backups are not: whoever has both can "
@@ -92,6 +102,7 @@ def _options(options: dict[str, Any]) -> BackupOptions:
         folder=options["folder"],
         keys=options["with_keys"],
         has_blobs=not options["no_blobs"],
+        has_objects=options["with_objects"],
         is_linked=not options["copy"],
         keep=options["keep"],
     )

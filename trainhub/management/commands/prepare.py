@@ -25,6 +25,8 @@ from workspaces.access import membership_principal
 from workspaces.bootstrap import OWNER, ensure_owner
 from workspaces.management.hub_command import HubCommand
 from workspaces.models import ApiToken, User
+from workspaces.object_store.errors import StoreUnavailable
+from workspaces.object_store.start_test import object_row_warnings, require_store
 from workspaces.servers import data_folder, membership, server_registry
 
 VISITOR = "demo visitor"
@@ -61,7 +63,10 @@ class Command(HubCommand):
             password = ensure_owner()
         remove_forgotten_folders()
         prepared = _enrolled_machines(demo=options["demo"], is_further=options["further"])
-        notices = list(set_aside.sentences())
+        try:
+            notices = [*set_aside.sentences(), *require_store(), *object_row_warnings()]
+        except StoreUnavailable as error:
+            raise CommandError(str(error)) from error
         self.stdout.write(json.dumps({"password": password, "notices": notices, **prepared}))
 
 

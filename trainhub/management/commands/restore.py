@@ -48,6 +48,12 @@ class Command(HubCommand):
                     f"{data_dir()}/blobs. Copy that folder of the old hub there before you start."
                 )
             )
+        if manifest.objects and not manifest.has_objects:
+            self.stdout.write(
+                f"{manifest.objects} files are in {manifest.object_store}, {done.missing_objects} of "
+                "them missing there. `manage.py blobs verify --read` names these, and compares the "
+                "others by their SHA-256."
+            )
         if manifest.missing_count:
             self.stdout.write(
                 self.style.WARNING(f"{manifest.missing_count} files were lost before the backup was made.")

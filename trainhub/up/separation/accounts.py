@@ -28,6 +28,8 @@ SECRETS = (
     "EMAIL_URL",
     "WEBHOOK_PROXY",
     "OIDC_CLIENT_SECRET",
+    "BLOB_STORE_KEY_ID",
+    "BLOB_STORE_SECRET",
 )
 # Beginnings of the names of variables that concern root or its agent.
 ROOTS_OWN = ("RUN_AS", "HUB_AS", "TMPDIR", "MAIL", "XDG_", "SUDO_", "TRAINHUB_NODE_")

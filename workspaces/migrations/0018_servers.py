@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('workspaces', '0016_hub_processes'),
+        ('workspaces', '0017_stored_objects'),
     ]
 
     operations = [

@@ -1,0 +1,1 @@
+"""Files up and down through a hub with an object store."""

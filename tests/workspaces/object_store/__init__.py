@@ -1,0 +1,1 @@
+"""Stored files in an S3-compatible store."""
