@@ -17,6 +17,10 @@ def main() -> int:
             from trainhub.up.demo_folder import turn_to
 
             turn_to()
+        if sys.argv[2:3] == ["--only"]:
+            from trainhub.up.server_names import set_default_name
+
+            set_default_name(sys.argv[3:])
         # The supervisor stays small: Django is loaded only in the processes that it starts.
         from trainhub.up.command import main as up
 

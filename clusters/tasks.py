@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 from celery import shared_task
@@ -13,8 +12,7 @@ from clusters.alerts import alert_store
 from clusters.allocations import relays
 from clusters.provisioning import reconciler
 from clusters.telemetry import compaction, expiry
-
-_evaluation_lock = threading.Lock()
+from workspaces.servers.exclusive_work import only_once
 
 
 @shared_task(ignore_result=True)
@@ -45,11 +43,9 @@ def expire_telemetry() -> None:
 @shared_task(ignore_result=True)
 def evaluate_alerts() -> None:
     # An evaluation that takes longer than the interval must not occupy several threads.
-    if _evaluation_lock.acquire(blocking=False):
-        try:
+    with only_once("evaluate-alerts") as may:
+        if may:
             alert_store.evaluate_all(timezone.now())
-        finally:
-            _evaluation_lock.release()
 
 
 @shared_task(ignore_result=True)

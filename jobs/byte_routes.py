@@ -14,6 +14,7 @@ from jobs.data_orders import result_routes
 from jobs.data_orders.order_address import ADDRESS as DATA_ORDERS
 from jobs.image_registry import routes as image_routes
 from jobs.node_api import join_routes, node_routes
+from jobs.node_owners import owned_routes
 from jobs.order_downloads import dataset_files, package_routes
 from jobs.order_downloads.package_tickets import ADDRESS as PACKAGES
 from jobs.peers.tickets import ADDRESS as PEERS
@@ -42,7 +43,7 @@ class _Rest(StringConvertor):
 register_url_convertor("rest", _Rest())
 
 # Matched before all other routes: matching a hundred others first would take a tenth of a report's time.
-report = Route("/api/v1/node/report/", node_routes.report, methods=["POST"])
+report = Route("/api/v1/node/report/", owned_routes.report, methods=["POST"])
 routes = [
     Route("/api/v1/node/ca/", join_routes.ca, methods=["GET"]),
     Route("/api/v1/node/wheel/", join_routes.wheel, methods=["GET"]),
@@ -51,7 +52,7 @@ routes = [
     Route("/api/v1/node/allocations/", claim_routes.redeem_claim, methods=["POST"]),
     Route("/api/v1/node/allocations/troubles/", claim_routes.take_trouble, methods=["POST"]),
     Route("/api/v1/node/program/{sha256:str}", claim_routes.program, methods=["GET"]),
-    Route("/api/v1/node/claim/", node_routes.claim, methods=["POST"]),
+    Route("/api/v1/node/claim/", owned_routes.claim, methods=["POST"]),
     Route("/api/v1/node/secrets/", node_routes.secrets, methods=["POST"]),
     report,
     Route("/api/v1/node/config/", node_routes.config, methods=["GET"]),

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import threading
 from collections import Counter
+from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 from channels.layers import get_channel_layer
@@ -126,12 +127,24 @@ class Fanout:
 _fanouts: WeakKeyDictionary[asyncio.AbstractEventLoop, Fanout] = WeakKeyDictionary()
 _lock = threading.Lock()
 _watching: Counter[str] = Counter()
+_on_change: list[Callable[[], None]] = []
 
 
 def is_watched(topic: str) -> bool:
     """Returns whether a listener of this process has joined the topic. May be called from any thread."""
     # Without the lock: a lookup in a dict is atomic, and an answer that is a moment old does no harm.
     return topic in _watching
+
+
+def watched_topics() -> list[str]:
+    """Returns the topics that listeners of this process have joined."""
+    with _lock:
+        return list(_watching)
+
+
+def call_on_change(function: Callable[[], None] | None) -> None:
+    """Has `function` called whenever this process begins or ends to watch a topic; None: nothing."""
+    _on_change[:] = [] if function is None else [function]
 
 
 def tell_here(topic: str, text: str) -> None:
@@ -152,9 +165,13 @@ def tell_here(topic: str, text: str) -> None:
 
 def _count(topic: str, change: int) -> None:
     with _lock:
+        before = _watching[topic]
         _watching[topic] += change
         if not _watching[topic]:
             del _watching[topic]
+    if not before or before + change == 0:
+        for function in _on_change:
+            function()
 
 
 def fanout() -> Fanout:

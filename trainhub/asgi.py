@@ -48,6 +48,7 @@ from trainhub import __version__
 from trainhub.body_limit import LargeBodies
 from trainhub.sdk_downloads.routes import routes as sdk_downloads
 from trainhub.sdk_downloads.wheels import SDK_WHEEL
+from trainhub.serving import other_servers
 from trainhub.serving.hosts import HostCheck
 from trainhub.static_files import HubStatic
 from trainhub.web.browser_address import BrowserAddress
@@ -122,8 +123,10 @@ async def lifespan(app: object) -> AsyncIterator[None]:
     )
     remove_leftovers()
     async with hub_uptime.pulse_while_serving(app), loop_lag_measured():
+        # The others take this server's nodes over before its last round, so that nothing comes after it.
         with background_loop.going(*work), build_after_start(NODE_WHEEL, SDK_WHEEL), uploading():
-            yield
+            async with other_servers.joined():
+                yield
     await sync_to_async(publisher.withdraw)()
 
 

@@ -16,6 +16,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
 # Celery warns that root could receive pickled messages. That cannot happen: only JSON is accepted.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 LOCAL_TASKS = "trainhub.worker.local_tasks:LocalTasks"
+LEADERSHIP = "trainhub.worker.leadership:leadership"
 MEASUREMENTS = "trainhub.worker.measurements:PublishedMeasurements"
 SCHEDULER = "trainhub.worker.scheduler:PatientScheduler"
 app = Celery("trainhub")
@@ -58,6 +59,13 @@ class LocalClock(bootsteps.StartStopStep):
         return symbol_by_name(LOCAL_TASKS)(parent.app)
 
 
+class Membership(bootsteps.StartStopStep):
+    """Registers this worker among the others, and has it lead if nobody does."""
+
+    def create(self, parent: Any) -> Any:  # noqa: ARG002
+        return symbol_by_name(LEADERSHIP)
+
+
 class Measurements(bootsteps.StartStopStep):
     """Has every worker say how it is doing."""
 
@@ -65,6 +73,7 @@ class Measurements(bootsteps.StartStopStep):
         return symbol_by_name(MEASUREMENTS)(parent.app)
 
 
+app.steps["worker"].add(Membership)
 app.steps["worker"].add(Measurements)
 app.steps["worker"].add(Clock)
 app.steps["worker"].add(LocalClock)

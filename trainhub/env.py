@@ -86,6 +86,14 @@ def image_registry(name: str) -> str:
     return value
 
 
+def server_name(name: str) -> str:
+    """Returns the name of one of several servers, which is also that of a folder; "" if it is not set."""
+    value = os.environ.get(name, "")
+    if value and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", value):
+        raise EnvError(f"{name}={value} must be letters, digits, dots, dashes and underscores, such as web-1")
+    return value
+
+
 def url_of_kind(name: str, url: str, kinds: tuple[str, ...]) -> str:
     """Returns `url` if it is empty or its scheme is one of `kinds`. Raises EnvError otherwise, without the
     rest of the URL, which may contain a password."""

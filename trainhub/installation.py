@@ -23,13 +23,13 @@ RUN_AS = env.text("RUN_AS", "") or (RANGE if os.geteuid() == 0 else "")
 RUN_AS = "" if RUN_AS == ROOT and os.geteuid() == 0 else RUN_AS
 HUB_AS = env.text("HUB_AS", "")
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
-SERVICES_FILE = DATA_DIR / "run" / "services.json"
-SECRET_KEY_FILE = DATA_DIR / "secret-key"
-NODE_TOKEN_FILE = DATA_DIR / "node-token"
-LOGS = DATA_DIR / "logs"
-RESTORE_MARK = DATA_DIR / "restore-unfinished"
-MOVE_MARK = DATA_DIR / "moved-to-postgresql"
-TLS_DIR = DATA_DIR / "tls"
+# Which of several servers this is, and where its process ids, locks and logs are.
+SERVER_NAME = env.server_name("SERVER_NAME")
+OWN_DIR = DATA_DIR / "servers" / SERVER_NAME if SERVER_NAME else DATA_DIR
+SERVICES_FILE = OWN_DIR / "run" / "services.json"
+SECRET_KEY_FILE, NODE_TOKEN_FILE = DATA_DIR / "secret-key", DATA_DIR / "node-token"
+LOGS, TLS_DIR = OWN_DIR / "logs", DATA_DIR / "tls"
+RESTORE_MARK, MOVE_MARK = DATA_DIR / "restore-unfinished", DATA_DIR / "moved-to-postgresql"
 # Of what the hub packs itself: for nodes, for the command line, and for jobs of a Slurm.
 PACKAGE_FOLDERS = (DATA_DIR / "wheels", DATA_DIR / "sdk-wheels", DATA_DIR / "node-programs")
 # Browsers know each name below localhost as their own machine, so this one keeps the cookies of a hub that
@@ -73,7 +73,7 @@ def is_open() -> bool:
 
 
 def bind() -> Bind:
-    return _bind("BIND", env.text("BIND", "0.0.0.0:8000" if is_open() else "127.0.0.1:8000"))
+    return parse_bind("BIND", env.text("BIND", "0.0.0.0:8000" if is_open() else "127.0.0.1:8000"))
 
 
 def broker_bind() -> Bind | None:
@@ -82,7 +82,7 @@ def broker_bind() -> Bind | None:
     if not is_open():
         return None
     host, port = bind()
-    return _bind("BROKER_BIND", env.text("BROKER_BIND", "") or f"{addresses.bracketed(host)}:{port + 1}")
+    return parse_bind("BROKER_BIND", env.text("BROKER_BIND", "") or f"{addresses.bracketed(host)}:{port + 1}")
 
 
 def is_on_loopback_only() -> bool:
@@ -289,7 +289,7 @@ def _listening_url() -> str:
     return bind().local_url
 
 
-def _bind(name: str, value: str) -> Bind:
+def parse_bind(name: str, value: str) -> Bind:
     host, colon, port = value.rpartition(":")
     if not colon or not port.isdigit() or not 0 < int(port) < 65536:
         raise env.EnvError(f"{name}={value} must be ADDRESS:PORT, for example 127.0.0.1:8000 or [::1]:8000")

@@ -10,21 +10,21 @@ from trainhub import __version__, env, files, installation, mail
 from trainhub.logs import log_configuration
 from trainhub.own_ports import own_ports
 from trainhub.serving.database_pool import pool_options
+from trainhub.serving.link_address import server_address
 from trainhub.storage import blob_store
 from trainhub.web import cookies, sign_in
 from trainhub.worker.celery_settings import *  # noqa: F403
 from trainhub.worker.periodic_tasks import beat_schedule
 
-BASE_DIR = installation.BASE_DIR
-DATA_DIR = installation.DATA_DIR
+BASE_DIR, DATA_DIR = installation.BASE_DIR, installation.DATA_DIR
 BLOB_STORE = blob_store.store_configuration()
 DEBUG = env.boolean("DEBUG", False)
 TRAINHUB_VERSION = __version__
+SERVER_NAME, SERVER_ADDRESS = installation.SERVER_NAME, server_address()
 LOG_LEVEL = installation.LOG_LEVEL
 SILENCED_SYSTEM_CHECKS = [f"security.W{n:03}" for n in (4, 8, 12, 16, 18)]  # trainhub.deployment has its own
 
-PUBLIC_URL = installation.stored_public_url()
-API_URL = installation.stored_api_url()
+PUBLIC_URL, API_URL = installation.stored_public_url(), installation.stored_api_url()
 BEHIND_TLS = PUBLIC_URL.startswith("https://")
 SECRET_KEY = installation.secret_key()
 ALLOWED_HOSTS = installation.allowed_hosts()
@@ -225,7 +225,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_ENABLE_UTC = USE_TZ = True
 CELERY_TIMEZONE = TIME_ZONE = "UTC"
-CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "run" / "beat")
+CELERY_BEAT_SCHEDULE_FILENAME = str(installation.OWN_DIR / "run" / "beat")
 CELERY_BEAT_SCHEDULE = beat_schedule()
 
 AUTH_USER_MODEL = "workspaces.User"

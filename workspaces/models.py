@@ -22,6 +22,9 @@ from workspaces.mail.models import InvitationLink as InvitationLink  # noqa: PLC
 from workspaces.mail.models import MailConfirmation as MailConfirmation  # noqa: PLC0414
 from workspaces.mail.models import OutgoingMail as OutgoingMail  # noqa: PLC0414
 from workspaces.object_store.models import StoredObject as StoredObject  # noqa: PLC0414
+from workspaces.servers.models import DataFolder as DataFolder  # noqa: PLC0414
+from workspaces.servers.models import RoundLease as RoundLease  # noqa: PLC0414
+from workspaces.servers.models import ServerProcess as ServerProcess  # noqa: PLC0414
 from workspaces.states import Role, TokenScope
 
 

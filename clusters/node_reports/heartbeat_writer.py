@@ -15,7 +15,7 @@ from clusters import journal
 from clusters.models import Node
 from clusters.node_reports.inventory import Vitals
 from clusters.node_reports.node_events import BACK
-from live.fanout import is_watched
+from live.elsewhere import is_watched_anywhere
 from live.publish import publish
 from live.topics import node_topic
 from workspaces import process_caches
@@ -79,7 +79,7 @@ def write() -> None:
     finally:
         _requeue(batch, written, chosen)
     for key in written & chosen:
-        if is_watched(node_topic(key)):
+        if is_watched_anywhere(node_topic(key)):
             publish(node_topic(key), {"type": "node.changed", "node": batch[key].name})
 
 

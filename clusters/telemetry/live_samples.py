@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 
 from clusters.models import Node
-from live.fanout import is_watched, tell_here
+from live.elsewhere import is_watched_anywhere, tell_everywhere
 from live.topics import telemetry_topic
 from trainhub_launch.telemetry import Block
 from workspaces import process_caches
@@ -28,7 +28,7 @@ _watched_at: dict[int, float] = {}
 
 def wants_samples(node_id: int) -> bool:
     """Returns whether the node should report samples every second."""
-    is_watched_now = is_watched(telemetry_topic(node_id))
+    is_watched_now = is_watched_anywhere(telemetry_topic(node_id))
     with _lock:
         now = time.monotonic()
         if is_watched_now:
@@ -41,11 +41,11 @@ def wants_samples(node_id: int) -> bool:
 
 
 def publish_samples(node: Node, blocks: Iterable[Block]) -> None:
-    """Sends the samples to the sockets of this process that watch the node."""
+    """Sends the samples to the sockets that watch the node."""
     topic = telemetry_topic(node.pk)
-    if is_watched(topic):
+    if is_watched_anywhere(topic):
         for text in messages(node, blocks):
-            tell_here(topic, text)
+            tell_everywhere(topic, text)
 
 
 def messages(node: Node, blocks: Iterable[Block]) -> Iterator[str]:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from jobs.logs import line_index, log_store
+from jobs.logs.arrivals import Arrival
 from jobs.logs.log_pattern import Pattern
 from jobs.logs.log_scan import LineMatch, LogScan, ScanPosition, window_bytes
-from jobs.logs.log_timestamps import Arrival, LogTimeline
+from jobs.logs.log_timestamps import LogTimeline
 
 # Time limit for a page: it holds the hits found by then.
 MAX_PAGE_S = 1.0

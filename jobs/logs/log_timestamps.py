@@ -19,32 +19,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobs.logs import log_store
+from jobs.logs.arrivals import RECORD_INTERVAL_MS, Arrival, arrivals_after, thin_out
 from workspaces import process_caches
 
-RECORD_INTERVAL_MS = 250
 MAX_RECORDS = 2048
 # Number of logs whose unwritten record this process keeps in memory.
 MAX_PENDING = 4096
-YEAR_MS = 366 * 24 * 3600 * 1000
 WORDS = 3
 RECORD_BYTES = 8 * WORDS
 # Run, attempt, name of the log.
 Key = tuple[str, int, str]
-
-
-class Arrival(NamedTuple):
-    """The bytes between the previous arrival's end and `end` arrived from `first_ms` to `last_ms`.
-
-    `late`: the bytes had to wait because node and hub could not reach each other, so it is unknown when they
-    were written."""
-
-    end: int
-    first_ms: int
-    last_ms: int
-    late: bool = False
-
-    def words(self) -> tuple[int, int, int]:
-        return self.end, self.first_ms, 2 * self.last_ms + self.late
 
 
 class LogSilence(NamedTuple):
@@ -190,23 +174,6 @@ class LogTimeline:
         self.ends.append(size)
 
 
-def thin_out(arrivals: list[Arrival], max_count: int) -> list[Arrival]:
-    """Returns at most `max_count` arrivals: merges neighbours so that the longest silences remain."""
-    width = RECORD_INTERVAL_MS
-    while len(arrivals) > max_count:
-        width *= 2
-        merged: list[Arrival] = []
-        for item in arrivals:
-            # Late and punctual arrivals are only merged when nothing else is left, so that the loop ends.
-            alike = merged and (merged[-1].late == item.late or width > YEAR_MS)
-            if alike and item.last_ms - merged[-1].first_ms <= width:
-                merged[-1] = Arrival(item.end, merged[-1].first_ms, item.last_ms, item.late)
-            else:
-                merged.append(item)
-        arrivals = merged
-    return arrivals
-
-
 def _start_recording(key: Key, begin: int, now_ms: int) -> _PendingArrival:
     """Starts recording a log in this process. The records of an earlier process may be torn or incomplete."""
     with _lock:
@@ -251,10 +218,20 @@ def _write(key: Key, pending: _PendingArrival, arrivals: list[Arrival]) -> None:
     try:
         # Writing continues after the last whole record and overwrites one that a crash has torn.
         at = os.fstat(descriptor).st_size // RECORD_BYTES * RECORD_BYTES
+        if at != pending.count * RECORD_BYTES:
+            # Another server has written meanwhile: records go on after its last one.
+            arrivals = arrivals_after(_last_record(target), arrivals)
+            pending.count = at // RECORD_BYTES
         os.pwrite(descriptor, _packed(arrivals), at)
     finally:
         os.close(descriptor)
     pending.count += len(arrivals)
+
+
+def _last_record(target: Path) -> tuple[int, int]:
+    """Returns the end and the last arrival (ms) of the last record in the file."""
+    words = _read(target)
+    return (words[-WORDS], words[-1] >> 1) if words else (0, 0)
 
 
 def _rewrite(key: Key, pending: _PendingArrival, arrivals: list[Arrival]) -> None:

@@ -14,6 +14,7 @@ from jobs.models import AttemptNode, DataOrder
 from jobs.node_api.assignment import Assignment, Key
 from jobs.node_api.order_assignment import COLUMNS, BuildAssignment, ProbeAssignment, order_assignment
 from jobs.node_api.run_assignment import run_assignment
+from workspaces.servers.ring import ring
 
 # For so long the reports of a busy node share one query: a flood of log bytes does not cost a query each.
 REUSED_S = 0.2
@@ -74,7 +75,9 @@ def refresh(caches: Mapping[int, AssignmentCache]) -> None:
     """Reads the assignments of all nodes in two queries into `caches` (node id -> cache)."""
     now = time.monotonic()
     previous = {node_id: cache.last_read() for node_id, cache in caches.items()}
-    by_node = _read(Q(), previous, only=previous.keys())
+    # Without other servers it is cheaper to read all than to name nodes.
+    of_nodes = Q() if ring.is_alone else Q(node_id__in=list(caches))
+    by_node = _read(of_nodes, previous, only=previous.keys())
     for node_id, cache in caches.items():
         cache.update(now, by_node.get(node_id, {}))
 

@@ -18,6 +18,7 @@ from clusters.enrolment.node_tokens import node_for_token
 from clusters.models import Node
 from clusters.node_reports import heartbeat_writer
 from clusters.node_reports.node_clock import NodeClock
+from jobs.logs import log_timestamps
 from jobs.node_api import node_assignments
 from jobs.node_api.assignment import Key
 from jobs.node_api.late_log_bytes import LateLogBytes
@@ -25,6 +26,7 @@ from jobs.node_api.node_assignments import AssignmentCache
 from trainhub_launch.report import Ack, AttemptFact, Report
 from workspaces import background_loop, process_caches
 from workspaces.authentication.token_text import digest
+from workspaces.servers.ring import ring
 
 # A busy node reports a hundred times a second: its token is not looked up each time.
 LOOKED_UP_S = 1.0
@@ -133,6 +135,13 @@ class NodeSessions:
         self._lock = threading.Lock()
         self._by_token: dict[str, NodeSession] = {}
         self._by_node: dict[int, NodeSession] = {}
+        # Tokens of the nodes for which other servers answer, and until when that holds (monotonic seconds).
+        self._elsewhere: tuple[float, frozenset[str]] = (0.0, frozenset())
+
+    def has_token(self, token: str) -> bool:
+        """Returns whether a node holds this token, as far as that is known without a query."""
+        until, digests = self._elsewhere
+        return self.recall(token) is not None or (time.monotonic() < until and digest(token) in digests)
 
     def recall(self, token: str) -> NodeSession | None:
         """Returns the session of the node that holds this token, without a query; None where one is
@@ -174,17 +183,30 @@ class NodeSessions:
 
     def _refresh_nodes(self) -> None:
         started = time.monotonic()
-        rows = {row[0]: row[1:] for row in Node.objects.filter(revoked_at=None).values_list("pk", *COMPARED)}
+        nodes = Node.objects.filter(revoked_at=None)
+        if not ring.is_alone:
+            nodes = nodes.filter(pk__in=self._own_nodes(started + CONFIRMED_S))
+        rows = {row[0]: row[1:] for row in nodes.values_list("pk", *COMPARED)}
         with self._lock:
             for node_id, session in list(self._by_node.items()):
                 if node_id not in rows:
                     self._remove(session)
+                    # Their bytes arrive at another server from now on.
+                    for key in session.assignments.last_read():
+                        log_timestamps.flush_attempt(*key)
                 elif rows[node_id] == tuple(getattr(session.node, name) for name in COMPARED):
                     session.valid_until = started + CONFIRMED_S
                     del rows[node_id]
         for batch in _batches(rows):
             for node in Node.objects.select_related("cluster").filter(pk__in=batch, revoked_at=None):
                 self._update(_with_last_report(node), started + CONFIRMED_S)
+
+    def _own_nodes(self, until: float) -> list[int]:
+        """Returns the nodes for which this server answers, and remembers the tokens of the others."""
+        digests = dict(Node.objects.filter(revoked_at=None).values_list("pk", "token_digest"))
+        own = [node_id for node_id, token_digest in digests.items() if ring.owns(token_digest)]
+        self._elsewhere = until, frozenset(digests.values()).difference(map(digests.get, own))
+        return own
 
     def _update(self, node: Node, valid_until: float) -> NodeSession:
         with self._lock:

@@ -7,7 +7,6 @@ continues later."""
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -29,13 +28,12 @@ from jobs.sources import snapshots
 from jobs.task_messages import purge_soon
 from workspaces import audit
 from workspaces.models import User
+from workspaces.servers.exclusive_work import only_once
 from workspaces.stored_files import blob_gc, deletions
 
 log = logging.getLogger(__name__)
 BATCH = 500
 MAX_PURGE_S = 600.0
-# The periodic task and a purge on request may run in two threads of the worker.
-_purge_lock = threading.Lock()
 
 
 def due_at(deleted_at: datetime) -> datetime:
@@ -72,17 +70,12 @@ def purge_due(
     """Purges what is due; returns the number of runs purged. Calls `before` for each run, to save what must
     outlive it.
 
-    Stops after `max_s` seconds; the next call continues. Returns 0 at once if another thread is purging."""
-    if not _purge_lock.acquire(blocking=False):
-        return 0
-    try:
-        return _purge_all(
-            (now or timezone.now()) - timedelta(days=settings.PURGE_DAYS),
-            before,
-            time.monotonic() + max_s,
-        )
-    finally:
-        _purge_lock.release()
+    Stops after `max_s` seconds; the next call continues. Returns 0 at once if somebody else is purging."""
+    with only_once("purge", 2 * max_s) as may:
+        if not may:
+            return 0
+        until = (now or timezone.now()) - timedelta(days=settings.PURGE_DAYS)
+        return _purge_all(until, before, time.monotonic() + max_s)
 
 
 def delete_rows(rows: QuerySet[Any]) -> None:

@@ -22,6 +22,7 @@ MOST = (
     (
         *(f"jobs/scheduling/test_{name}.py" for name in ("queue", "run_actions")),
         "tracking/search",
+        "servers/test_leases.py",
     ),
 )
 

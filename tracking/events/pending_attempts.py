@@ -4,7 +4,6 @@ time."""
 from __future__ import annotations
 
 import logging
-import threading
 from datetime import datetime, timedelta
 
 from django.db.models import Q
@@ -13,6 +12,7 @@ from django.utils import timezone
 from jobs.models import Attempt, AttemptNode
 from tracking.events import event_reader
 from workspaces import process_caches
+from workspaces.servers.exclusive_work import only_once
 
 log = logging.getLogger(__name__)
 # Attempts that were settled within this time are read after a worker starts.
@@ -20,7 +20,6 @@ LOOK_BACK = timedelta(days=3)
 # A transaction may commit `settled_at` a little later than its value, so rounds overlap.
 OVERLAP = timedelta(minutes=1)
 
-_busy = threading.Lock()
 _unfinished: set[int] = set()
 # Attempts that are completely read, with the time of it: their settled_at stays within OVERLAP for a while.
 _done: dict[int, datetime] = {}
@@ -29,12 +28,9 @@ _since: datetime | None = None
 
 def read_pending() -> None:
     """Reads all pending attempts once; does nothing while another round is running."""
-    if not _busy.acquire(blocking=False):
-        return
-    try:
-        _read_round(timezone.now())
-    finally:
-        _busy.release()
+    with only_once("read-events") as may:
+        if may:
+            _read_round(timezone.now())
 
 
 @process_caches.register

@@ -13,7 +13,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from tracking.tensorboard.sessions import PATH, boards
+from tracking.tensorboard.sessions import PATH, SERVER_SEPARATOR, boards
+from workspaces.servers.forwarding import OwnedRoute, at_owner
+from workspaces.servers.ring import ring
+from workspaces.servers.server_registry import Peer
 
 # By this header even a tab of its own gets no rights here. Frames of other sites are refused.
 SANDBOX = "sandbox allow-scripts allow-forms allow-popups allow-downloads; frame-ancestors 'self'"
@@ -160,4 +163,15 @@ def _raw_target(request: Request) -> bytes:
     return path + (b"?" + query if query else b"")
 
 
-routes = [Route(f"{PATH}/{{ticket:str}}/{{path:path}}", pass_on, methods=["GET", "POST", "OPTIONS"])]
+def _owner(request: Request) -> Peer | None:
+    """Returns the server that has started the TensorBoard of this ticket; None if that is this one."""
+    server = request.path_params["ticket"].partition(SERVER_SEPARATOR)[0]
+    return next((peer for peer in ring.others if peer.id == server), None)
+
+
+async def _admit(_: Request) -> None:
+    """Nothing is known here of a ticket of another server; only who has one knows that server's id."""
+
+
+passed_to_owner = at_owner("tensorboard", OwnedRoute(pass_on, _owner, _admit, MAX_BODY_BYTES))
+routes = [Route(f"{PATH}/{{ticket:str}}/{{path:path}}", passed_to_owner, methods=["GET", "POST", "OPTIONS"])]

@@ -33,15 +33,14 @@ from tracking.tensorboard import confinement
 from tracking.tensorboard.event_folder import EventFolder, TooManyEvents
 from tracking.tensorboard.server import READY
 from workspaces import process_caches
+from workspaces.servers.ring import ring
 
 log = logging.getLogger(__name__)
-MAX_OPEN = 2
-IDLE_S = 600.0
+MAX_OPEN, IDLE_S, START_S, UPDATE_EVERY_S = 2, 600.0, 30.0, 5.0
 # Whoever wants a third one gets the place of one that nobody has used for this long.
 REPLACED_AFTER_S = 60.0
-START_S = 30.0
-UPDATE_EVERY_S = 5.0
-PATH = "/tensorboard"
+# The latter stands between the id of the web server, if there are several, and the secret of a ticket.
+PATH, SERVER_SEPARATOR = "/tensorboard", "."
 
 
 class NotOpened(Exception):
@@ -197,7 +196,7 @@ def _start(run: Run, reader: Reader) -> Board:
 
 
 def _start_process(run: Run, reader: Reader, folder: Path, events: Path) -> Board:
-    ticket = secrets.token_urlsafe(32)
+    ticket = f"{ring.own_id}{SERVER_SEPARATOR}{secrets.token_urlsafe(32)}"
     waiting, lifeline = os.pipe()
     ready, answer = os.pipe()
     # The log is opened here, because the process may write no file.
@@ -248,8 +247,9 @@ def _new_folder() -> Path:
 
 
 def _folder_prefix() -> str:
-    """Returns how the names of the folders of this hub begin: hubs of other data may run on this machine."""
-    return f"trainhub-tensorboard-{hashlib.sha256(os.fsencode(settings.DATA_DIR)).hexdigest()[:16]}-"
+    """Returns how the names of the folders of this server begin: others may run on this machine."""
+    own = os.fsencode(settings.DATA_DIR) + settings.SERVER_NAME.encode()
+    return f"trainhub-tensorboard-{hashlib.sha256(own).hexdigest()[:16]}-"
 
 
 def remove_leftovers() -> None:

@@ -10,6 +10,7 @@ from django.conf import settings
 
 from trainhub import installation
 from trainhub.backup import database_copy
+from workspaces.servers import data_folder
 from workspaces.stored_files import deletions
 
 # Copied before the database: it must not know of later events than the database has.
@@ -18,6 +19,8 @@ AUDIT_HEADS = "audit-heads.log"
 FOLDERS = ("keys/public", "runs")
 BLOBS = "blobs"
 EXCLUDED = {
+    "servers": "logs, process ids and locks of each of several servers",
+    data_folder.FILE: "the mark by which a database knows this folder; a start makes a new one",
     "run": "sockets, process ids and locks",
     "tmp": "temporary files",
     "valkey": "the queue of the embedded Valkey, whose messages are repeated",

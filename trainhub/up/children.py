@@ -50,7 +50,7 @@ class Child:
 
     @property
     def pid_file(self) -> Path:
-        return installation.DATA_DIR / "run" / f"{self.name}.pid"
+        return installation.OWN_DIR / "run" / f"{self.name}.pid"
 
     @property
     def alive(self) -> bool:

@@ -3,43 +3,40 @@ address."""
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
-import ssl
-import subprocess
 import time
 from collections.abc import Sequence
 
-from trainhub import addresses, env, installation
-from trainhub.files import write_secret
-from trainhub.up import demo, preflight, stack, valkey
-from trainhub.up.children import python
+from trainhub import env, installation
+from trainhub.up import demo, further_server, preflight, stack, valkey
 from trainhub.up.console import Stop, complain, say
+from trainhub.up.first_steps import prepare_data, publish_services, wait_for_answer
 from trainhub.up.separation import accounts, command, ownership
 from trainhub.up.supervisor import Supervisor
 
-FIRST_ANSWER_S = 60
-
-
 USAGE = """\
-usage: manage.py up [--demo]
+usage: manage.py up [--demo | --only web | --only worker | --only web,worker]
 
 Starts TrainHub on this machine and keeps it running: an embedded Valkey, the web server, the worker and a
 node agent. Settings are environment variables, for example BIND=127.0.0.1:8100 DATA_DIR=/srv/trainhub;
 docs/configuration.md lists them.
---demo shows it with simulated GPUs instead, on data of its own (docs/demo.md)."""
+--demo shows it with simulated GPUs instead, on data of its own (docs/demo.md).
+--only adds a server to a hub that has several (docs/servers.md)."""
 DEMO = ("--demo",)
 
 
 def main(arguments: Sequence[str] = ()) -> int:
     as_demo = tuple(arguments) == DEMO
+    parts = further_server.parts_of(arguments)
     agents_pipe = command.descriptor_of(list(arguments))
-    if arguments and not as_demo and agents_pipe is None:
+    if arguments and not as_demo and not parts and agents_pipe is None:
         say(USAGE)
         return 0 if arguments[0] in ("-h", "--help") else 2
     started = time.monotonic()
     try:
+        if parts:
+            further_server.run_parts(parts, started)
+            return 0
         if accounts.is_separated():
             return command.run()
         _run(started, as_demo, agents_pipe)
@@ -64,6 +61,7 @@ def _run(started: float, as_demo: bool, agents_pipe: int | None) -> None:
     preflight.check_restored()
     preflight.check_moved()
     preflight.check_ports()
+    further_server.check_services()
     preflight.check_certificate()
     notice = preflight.account_notice(as_demo=as_demo) if agents_pipe is None else ""
     notice += preflight.package_notice() + preflight.proxy_notice()
@@ -93,7 +91,7 @@ def _start(
     # Before the web server starts, which has further pages in the folder of a demo.
     options = demo.preparation() if as_demo else ()
     own = None if installation.configured_redis_url() else valkey.configured(installation.DATA_DIR)
-    _publish_services(own)
+    publish_services(own)
     if own is not None:
         supervisor.start(stack.valkey_child(own, lock))
     # Loading its code takes the web server longer than the preparation of a hub that was started before, so
@@ -103,7 +101,7 @@ def _start(
     if own is not None and as_demo:
         # The past of the demo is published like everything else.
         own.wait()
-    prepared = _prepare(*options)
+    prepared = prepare_data(*options)
     if own is not None:
         own.wait()
         # The gateway connects to Valkey for each client, so it starts only once Valkey answers.
@@ -119,7 +117,7 @@ def _start(
         supervisor.start(child)
     if agents_pipe is not None:
         command.tell_agent(agents_pipe, prepared["node"])
-    if not _first_answer(supervisor):
+    if not wait_for_answer(supervisor):
         return
     say(f"TrainHub is ready after {time.monotonic() - started:.1f} s: {installation.public_url()}")
     if installation.is_for_browsers_only(installation.public_url()):
@@ -142,86 +140,3 @@ def _start_gateway(supervisor: Supervisor, own: valkey.Valkey, lock: int) -> Non
     bind, certificate = installation.broker_bind(), installation.broker_certificate()
     if bind is not None and certificate is not None and not installation.configured_broker_url():
         supervisor.start(stack.gateway_child(own, bind, certificate, lock))
-
-
-def _publish_services(own: valkey.Valkey | None) -> None:
-    """Writes the addresses of the services for the children and for other manage.py commands."""
-    redis = own.url if own else installation.redis_url()
-    broker = installation.configured_broker_url() or installation.broker_of(redis)
-    facts = {"redis_url": redis, "broker_url": broker, "hub_url": installation.bind().local_url}
-    facts |= {"public_url": installation.public_url(), "api_url": installation.api_url()}
-    tcp, certificate = installation.broker_bind(), installation.certificate()
-    if own is not None and tcp is not None and not installation.configured_broker_url():
-        host = tcp.host or "0.0.0.0"  # noqa: S104
-        facts["node_broker_url"] = f"rediss://{addresses.bracketed(host)}:{tcp.port}/0"
-        of_broker = installation.broker_certificate()
-        if of_broker is not None and of_broker.ca is not None:
-            facts["broker_ca"] = str(of_broker.ca)
-    if certificate is not None and certificate.ca is not None:
-        facts["hub_ca"] = str(certificate.ca)
-    write_secret(installation.SERVICES_FILE, json.dumps(facts))
-
-
-def _prepare(*options: str) -> dict[str, str]:
-    """Runs `manage.py prepare`, shows the first password while it is known, and returns its results, such as
-    `node`: the name of this machine's node."""
-    process = subprocess.Popen(
-        python("manage.py", "prepare", *options),
-        cwd=installation.BASE_DIR,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, "LOG_LEVEL": "WARNING"},
-    )
-    out, err = process.communicate()
-    if process.returncode:
-        last = err.strip().splitlines()[-1:] or [out.strip()]
-        write_secret(installation.LOGS / "prepare.log", err)
-        raise Stop(
-            f"TrainHub's data could not be prepared: {last[0]} (see {installation.LOGS / 'prepare.log'})."
-        )
-    prepared = json.loads(out.strip().splitlines()[-1])
-    for notice in prepared.pop("notices"):
-        say(notice)
-    if prepared["password"] and not options:  # a demo tells it each time
-        say(f"The first account is admin with the password {prepared['password']} (shown this one time).")
-    return dict(prepared)
-
-
-def _first_answer(supervisor: Supervisor) -> bool:
-    """Waits for the first answer over HTTP. Returns False if a stop was requested meanwhile."""
-    deadline = time.monotonic() + FIRST_ANSWER_S
-    while not supervisor.stop_requests:
-        supervisor.tend()
-        line = _line()
-        try:
-            line.request("GET", "/healthz")
-            if line.getresponse().status == http.HTTPStatus.OK:
-                return True
-        except OSError:
-            if time.monotonic() > deadline:
-                raise Stop(
-                    f"The web server did not answer within {FIRST_ANSWER_S} s; see "
-                    f"{installation.LOGS / 'web.log'}."
-                ) from None
-        finally:
-            line.close()
-        supervisor.sleep(0.05)
-    return False
-
-
-def _line() -> http.client.HTTPConnection:
-    """Returns a connection to our own web server, which has to show the expected certificate."""
-    bind, certificate = installation.bind(), installation.certificate()
-    host = bind.local_host.strip("[]")
-    if certificate is None:
-        return http.client.HTTPConnection(host, bind.port, timeout=2)
-    trusted = ssl.create_default_context(cafile=certificate.ca or certificate.chain)
-    if certificate.ca is None:
-        # It names the hub as others know it, and may be no authority's own: this very certificate is what
-        # must come.
-        trusted.check_hostname = False
-        trusted.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    return http.client.HTTPSConnection(host, bind.port, timeout=2, context=trusted)

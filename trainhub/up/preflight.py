@@ -16,6 +16,7 @@ from pathlib import Path
 from trainhub import addresses, env, files, installation
 from trainhub.files import write_secret
 from trainhub.serving import proxies
+from trainhub.serving.link_address import link_bind
 from trainhub.up.console import Stop
 
 # How long the children of a killed `up` may need to end before the next one starts.
@@ -33,6 +34,7 @@ def prepare_folders() -> None:
         for folder in (
             data,
             data / "run",
+            installation.OWN_DIR / "run",
             data / "tmp",
             data / "valkey",
             installation.LOGS,
@@ -57,7 +59,7 @@ def prepare_folders() -> None:
 def lock() -> int:
     """Locks the data folder for this `up` and the children that inherit the returned descriptor. Raises Stop
     if another TrainHub uses it."""
-    path = installation.DATA_DIR / "run" / "up.lock"
+    path = installation.OWN_DIR / "run" / "up.lock"
     # The children inherit the descriptor, and a flock lasts until every copy of it is closed, so it also
     # shows services that outlived a killed `up`.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -103,6 +105,9 @@ def check_ports() -> None:
     """Raises Stop if the hub's port cannot be used, or that of the broker, if TrainHub itself provides the
     broker."""
     check_port("BIND", installation.bind())
+    link = link_bind()
+    if link is not None:
+        check_port("SERVER_ADDRESS", link)
     broker = installation.broker_bind()
     if broker is not None and not installation.configured_redis_url():
         check_port("BROKER_BIND", broker)

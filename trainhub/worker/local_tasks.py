@@ -10,6 +10,7 @@ from collections.abc import Callable
 from celery import Celery
 from django.db import close_old_connections
 
+from trainhub.worker.leadership import leadership
 from trainhub.worker.periodic_tasks import local_tasks
 from workspaces.hub_metrics.instruments import ROUND_LATE_SECONDS
 from workspaces.hub_metrics.rounds import measured_round
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 
 class LocalTasks:
     """Runs each task in a thread of its own: a slow task delays no other, and none runs twice at the same
-    time."""
+    time. Of several workers the leader alone runs them."""
 
     def __init__(self, app: Celery) -> None:
         self._app = app
@@ -37,8 +38,9 @@ class LocalTasks:
     def _repeat(self, name: str, task: Callable[[], None], interval_s: float) -> None:
         due = time.monotonic()
         while not self._stopped.wait(max(0.0, due - time.monotonic())):
-            ROUND_LATE_SECONDS.labels(name).set(max(0.0, time.monotonic() - due))
-            _run(name, task)
+            if leadership.is_leader:
+                ROUND_LATE_SECONDS.labels(name).set(max(0.0, time.monotonic() - due))
+                _run(name, task)
             # Runs that were due while the task was running are left out.
             due = max(due + interval_s, time.monotonic())
 

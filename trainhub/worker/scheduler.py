@@ -7,9 +7,11 @@ from typing import Any
 
 from celery.beat import PersistentScheduler, SchedulingError
 
+from trainhub.worker.leadership import leadership
 from trainhub.worker.pause import Pause
 
 log = logging.getLogger(__name__)
+NOT_LEADING_S = 2.0
 
 
 class PatientScheduler(PersistentScheduler):
@@ -25,6 +27,10 @@ class PatientScheduler(PersistentScheduler):
         return n + drift if n and n > 0 else n
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
+        if not leadership.is_leader:
+            # What is due meanwhile is sent as soon as this worker leads, though the former leader may have
+            # sent it, too: each of these tasks may run twice.
+            return NOT_LEADING_S
         before = dict(self.schedule)
         try:
             return float(super().tick(*args, **kwargs))

@@ -7,13 +7,11 @@ from itertools import pairwise
 import pytest
 
 from jobs.logs import log_store, log_timestamps
+from jobs.logs.arrivals import RECORD_INTERVAL_MS, Arrival, thin_out
 from jobs.logs.log_timestamps import (
     MAX_RECORDS,
     RECORD_BYTES,
-    RECORD_INTERVAL_MS,
-    Arrival,
     LogSilence,
-    thin_out,
 )
 from workspaces import process_caches
 

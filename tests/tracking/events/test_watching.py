@@ -22,6 +22,7 @@ from tracking.models import EventFile, Metric, Param
 from trainhub_launch.report import OutputFile
 from workspaces import process_caches
 from workspaces.access import Principal
+from workspaces.servers.exclusive_work import only_once
 from workspaces.stored_files import blob_writer, blobs
 
 pytestmark = pytest.mark.django_db
@@ -245,7 +246,8 @@ class TestTrouble:
     def test_a_round_leaves_the_files_to_one_that_is_still_reading(self, who: Principal) -> None:
         node, run = running(who)
         send(node, run, event_file(*curve("loss", 3)))
-        with pending_attempts._busy:
+        with only_once("read-events") as may:
+            assert may
             pending_attempts.read_pending()
             assert steps(run) == []
         pending_attempts.read_pending()

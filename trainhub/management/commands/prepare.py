@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
+from django.db import connection
 
 from clusters.enrolment.node_tokens import enrol_node, name_from_host, node_for_token
 from environments.repositories.temporary_folder import remove_forgotten_folders
 from trainhub import installation
+from trainhub.backup.data_folder import hub_content
 from trainhub.database_move.move_record import is_move_unfinished
 from trainhub.files import write_secret
 from trainhub.up import preflight
@@ -26,8 +31,11 @@ from workspaces.management.hub_command import HubCommand
 from workspaces.models import ApiToken, User
 from workspaces.object_store.errors import StoreUnavailable
 from workspaces.object_store.start_test import object_row_warnings, require_store
+from workspaces.servers import data_folder, membership, server_registry
 
 VISITOR = "demo visitor"
+# Of the lock in PostgreSQL.
+PREPARATION = 7_264_110_591
 
 
 class Command(HubCommand):
@@ -37,6 +45,9 @@ class Command(HubCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--further", action="store_true", help="for one of several servers, without agent"
+        )
         parser.add_argument(
             "--demo",
             type=Path,
@@ -54,18 +65,14 @@ class Command(HubCommand):
             raise CommandError(
                 "A move into this database was not completed; run `manage.py migrate-to-postgresql` again"
             )
-        try:
-            newer = check_release()
-            migrate_database()
-        except (DatabaseTooNew, MigrationFailed) as error:
-            raise CommandError(str(error)) from error
+        is_further = options["further"] or bool(settings.SERVER_ADDRESS)
+        with one_at_a_time():
+            _check_database(is_further=is_further)
+            newer = _migrate()
+            data_folder.pair_with_database()
+            password = ensure_owner()
         remove_forgotten_folders()
-        password = ensure_owner()
-        prepared = (
-            {"node": _enrol_this_machine() if preflight.has_local_node() else ""}
-            if options["demo"] is None
-            else _demo(json.loads(options["demo"].read_text()))
-        )
+        prepared = _enrolled_machines(demo=options["demo"], is_further=options["further"])
         try:
             notices = [
                 *([newer] if newer else []),
@@ -76,6 +83,52 @@ class Command(HubCommand):
         except StoreUnavailable as error:
             raise CommandError(str(error)) from error
         self.stdout.write(json.dumps({"password": password, "notices": notices, **prepared}))
+
+
+def _migrate() -> str:
+    """Returns a notice where the database is of a newer version, with which this one works."""
+    try:
+        newer = check_release()
+        migrate_database()
+    except (DatabaseTooNew, MigrationFailed) as error:
+        raise CommandError(str(error)) from error
+    return newer
+
+
+def _check_database(*, is_further: bool) -> None:
+    try:
+        data_folder.check_pairing(is_further=is_further, has_content=any(hub_content()))
+    except data_folder.WrongDatabase as error:
+        raise CommandError(str(error)) from error
+    if not is_further or not server_registry.is_shareable():
+        return
+    offset_s = server_registry.clock_offset_s()
+    if not membership.is_punctual(offset_s):
+        raise CommandError(
+            f"The clock of this machine is {membership.clock_phrase(offset_s)}. Have it set by NTP, and "
+            "start this server again."
+        )
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Lets other servers that start at the same time wait: each of them may make the tables."""
+    if not server_registry.is_shareable():
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [PREPARATION])
+        try:
+            yield
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [PREPARATION])
+
+
+def _enrolled_machines(*, demo: Path | None, is_further: bool) -> dict[str, str]:
+    if demo is not None:
+        return _demo(json.loads(demo.read_text()))
+    has_node = preflight.has_local_node() and not is_further
+    return {"node": _enrol_this_machine() if has_node else ""}
 
 
 def _make_certificate() -> None:

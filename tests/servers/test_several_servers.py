@@ -1,0 +1,163 @@
+"""Two web servers and two workers behind a proxy that sends each request to the next one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from websockets.sync.client import connect
+
+from tests.hub import Hub, eventually
+from tests.platform.postgres import postgresql  # noqa: F401 - a fixture
+from tests.servers.cluster import Cutter, ServerCluster, running
+from tests.servers.load import Load, Page, kill_in_turn, submitting
+from workspaces.servers.server_registry import DEAD_AFTER_S
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    postgresql: str,  # noqa: F811
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ServerCluster]:
+    with running(ServerCluster(tmp_path_factory.mktemp("servers"), postgresql)) as cluster:
+        yield cluster
+
+
+def under_load(cluster: ServerCluster, folder: Path, *, times: int, every_s: float) -> None:
+    """Keeps runs and pages going while servers die."""
+    load = Load(cluster, folder / "starts")
+    with submitting(load, every_s=3) as pages:
+        kill_in_turn(cluster, times, every_s)
+    load.wait(120)
+    load.check()
+    for page in pages:
+        shown, stored = page.close(), load.log(page.run_id)
+        assert shown == stored, f"a page has a gap or a doubled line: {len(shown)} of {len(stored)} bytes"
+    assert sum(page.live_bytes for page in pages) > 0
+    assert sum(max(0, page.reconnects) for page in pages) > 0
+
+
+def test_runs_complete_with_all_their_bytes(cluster: ServerCluster, tmp_path: Path) -> None:
+    load = Load(cluster, tmp_path / "starts")
+    for _ in range(4):
+        load.submit(lines=100)
+    load.wait(60)
+    load.check()
+
+
+def test_runs_and_pages_survive_servers_that_are_killed(cluster: ServerCluster, tmp_path: Path) -> None:
+    under_load(cluster, tmp_path, times=2, every_s=8)
+
+
+def test_a_server_that_is_stopped_for_a_while_loses_nothing(cluster: ServerCluster, tmp_path: Path) -> None:
+    load = Load(cluster, tmp_path / "starts")
+    runs = [load.submit(lines=400) for _ in range(2)]
+    eventually(lambda: all(load.log(run) for run in runs), 60, "both write")
+    web = cluster.servers[1].pid("web")
+    os.kill(web, signal.SIGSTOP)
+    try:
+        time.sleep(DEAD_AFTER_S + 2)
+        assert "silent for" in cluster.hub.manage("servers").stdout
+    finally:
+        os.kill(web, signal.SIGCONT)
+    load.wait(120)
+    load.check()
+
+
+def test_connections_that_are_cut_every_few_seconds_cost_nothing(
+    cluster: ServerCluster, tmp_path: Path
+) -> None:
+    load = Load(cluster, tmp_path / "starts")
+    cutter = Cutter(cluster.port, after_s=2)
+    cutter.start()
+    url = f"http://127.0.0.1:{cutter.port}"
+    try:
+        cluster.add_agent(f"cut-{cutter.port}", url)
+        eventually(lambda: len(cluster.ready_nodes()) == len(cluster.agents), 60, "it joins")
+        # More than the other nodes have room for.
+        pages = [Page(load, load.submit(lines=400), url) for _ in range(3)]
+        for page in pages:
+            page.start()
+        load.wait(180)
+        load.check()
+        assert [page.close() for page in pages] == [load.log(page.run_id) for page in pages]
+        assert cutter.cut > 3
+    finally:
+        cluster.agents.pop().stop()
+        cutter.close()
+
+
+def test_a_page_at_any_server_sees_the_samples_of_every_node(cluster: ServerCluster) -> None:
+    headers = {"Authorization": f"Bearer {cluster.hub.owner_token()}"}
+    for server in cluster.servers:
+        for node in (agent.name for agent in cluster.agents):
+            url = f"ws://127.0.0.1:{server.port}/ws/telemetry/?nodes={node}"
+            with connect(url, additional_headers=headers, proxy=None) as socket:
+                samples = [json.loads(socket.recv(timeout=20)) for _ in range(3)]
+            assert {(item["type"], item["node"]) for item in samples} == {("telemetry.sampled", node)}
+
+
+def test_one_worker_leads_and_another_takes_over(cluster: ServerCluster) -> None:
+    def leaders() -> list[str]:
+        lines = cluster.hub.manage("servers").stdout.splitlines()
+        return [line.split()[0] for line in lines if "runs the periodic tasks" in line and "lives" in line]
+
+    (leader,) = eventually(leaders, 30, "one leads")
+    server = next(server for server in cluster.servers if server.name == leader)
+    os.kill(server.pid("worker"), signal.SIGSTOP)
+    try:
+        (other,) = eventually(lambda: [name for name in leaders() if name != leader], 30, "another leads")
+    finally:
+        os.kill(server.pid("worker"), signal.SIGCONT)
+    time.sleep(3)
+    assert leaders() == [other]
+
+
+def test_a_second_hub_on_the_database_says_so_and_does_not_start(
+    cluster: ServerCluster, tmp_path: Path
+) -> None:
+    def refusal(data: Path, **settings: str) -> str:
+        hub = Hub(data, **{**cluster.settings, "NODE_DIR": str(tmp_path / "node"), **settings})
+        hub.is_new = True
+        hub.console = tmp_path / "console"
+        with pytest.raises(AssertionError, match="TrainHub stopped"):
+            hub.start()
+        return hub.said()
+
+    assert f"belongs to the data folder {cluster.data}" in refusal(tmp_path / "other")
+    assert "runs on this database already: server web-0 and server web-1" in refusal(cluster.data)
+    further = cluster.further("web-9", SECRET_KEY="another")
+    with pytest.raises(AssertionError, match="SECRET_KEY is another one"):
+        further.start()
+    assert cluster.hub.answers()
+
+
+@pytest.mark.parametrize(
+    ("missing", "remedy"),
+    [
+        ("DATABASE_URL", "Several servers need PostgreSQL"),
+        ("REDIS_URL", "set REDIS_URL"),
+        ("SERVER_ADDRESS", "Set SERVER_ADDRESS"),
+    ],
+)
+def test_a_further_server_says_which_setting_is_missing(
+    cluster: ServerCluster, missing: str, remedy: str
+) -> None:
+    further = cluster.further("web-8")
+    further.settings.pop(missing)
+    with pytest.raises(AssertionError, match=remedy):
+        further.start()
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not os.environ.get("TRAINHUB_TEST_LONG"), reason="minutes; TRAINHUB_TEST_LONG=1 runs it")
+def test_runs_and_pages_survive_them_for_long(cluster: ServerCluster, tmp_path: Path) -> None:
+    # Another one dies every 20 s: thirty times takes ten minutes.
+    under_load(cluster, tmp_path, times=int(os.environ.get("TRAINHUB_TEST_SERVER_DEATHS", "6")), every_s=20)
