@@ -26,21 +26,26 @@ log = logging.getLogger(__name__)
 MAX_WALKS = 50
 
 
-def place_queued(only: Collection[str] | None = None) -> None:
-    """Places the runs that fit, in queue order, in all clusters or only in those named.
+def place_queued(only: Collection[str] | None = None, max_age_s: float = 0.0) -> None:
+    """Places the runs that fit, in queue order, in all clusters or only in those named. `max_age_s`: what the
+    nodes are, apart from the leases on them, may have been read so long ago.
 
     The others get a sentence about what they wait for. Several workers may call this at the same time.
     """
     for _ in range(MAX_WALKS):
-        clusters = {cluster.name: cluster for cluster in Cluster.objects.filter(deleted_at=None)}
-        quotas = QuotaBook()
         queues: dict[str, list[QueuedRun]] = {}
         for turn in queued_runs(only):
             queues.setdefault(turn.spec.resources.cluster, []).append(turn)
+        # The end of each run leads here, and mostly no other one waits.
+        if not queues:
+            return
+        clusters = {cluster.name: cluster for cluster in Cluster.objects.filter(deleted_at=None)}
+        quotas = QuotaBook()
         try:
             for name, queue in queues.items():
-                _place_queue(clusters.get(name), name, queue, quotas)
+                _place_queue(name, queue, clusters.get(name), quotas, max_age_s)
         except StaleOffers:
+            max_age_s = 0.0
             continue
         return
 
@@ -64,8 +69,10 @@ def queued_runs(only: Collection[str] | None = None) -> Iterator[QueuedRun]:
     yield from with_demands(items)
 
 
-def _place_queue(cluster: Cluster | None, name: str, queue: list[QueuedRun], quotas: QuotaBook) -> None:
-    queued = None if cluster is None else _queue_of(cluster, quotas)
+def _place_queue(
+    name: str, queue: list[QueuedRun], cluster: Cluster | None, quotas: QuotaBook, max_age_s: float
+) -> None:
+    queued = None if cluster is None else _queue_of(cluster, quotas, max_age_s)
     for turn in queue if cluster is None else queue_order.in_order(cluster, queue):
         try:
             if queued is None:
@@ -81,9 +88,11 @@ def _place_queue(cluster: Cluster | None, name: str, queue: list[QueuedRun], quo
         queued.finish(queue)
 
 
-def _queue_of(cluster: Cluster, quotas: QuotaBook) -> ClusterQueue:
+def _queue_of(cluster: Cluster, quotas: QuotaBook, max_age_s: float) -> ClusterQueue:
     scheduler = backend_of(cluster).scheduler
-    return HubQueue(cluster, quotas) if scheduler is None else OutsideQueue(cluster, quotas, scheduler)
+    if scheduler is None:
+        return HubQueue(cluster, quotas, max_age_s)
+    return OutsideQueue(cluster, quotas, scheduler)
 
 
 def _fail_internal(run: Run) -> None:

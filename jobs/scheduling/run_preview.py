@@ -59,13 +59,14 @@ class Preview:
         return tuple(finding for finding in self.findings if finding.level == "error")
 
 
-def preview(spec: RunSpec, principal: Principal) -> Preview:
+def preview(spec: RunSpec, principal: Principal, max_age_s: float = 0.0) -> Preview:
     """Returns the plan that the spec would get at present, on the default cluster if it names none. Reports
-    every problem of the spec as a finding and raises nothing for it."""
+    every problem of the spec as a finding and raises nothing for it. `max_age_s`: what is read about nodes
+    may be so old."""
     spec = with_choices(with_cluster(spec, principal), principal.workspace)
     cluster = clusters_of(principal.workspace).filter(name=spec.resources.cluster).first()
     # Leases of attempts that are over but not confirmed do not count as free, but as what comes free.
-    nodes = _nodes(cluster, principal)
+    nodes = _nodes(cluster, principal, max_age_s)
     nodes = _without_harmless_windows(spec, nodes, principal)
     draft = draft_plan(
         spec,
@@ -212,10 +213,10 @@ def _no_cluster(name: str, principal: Principal) -> str:
     return f"there is no cluster {name!r} here; there are: {existing or 'none yet'}"
 
 
-def _nodes(cluster: Cluster | None, principal: Principal) -> tuple[FreeNode, ...]:
+def _nodes(cluster: Cluster | None, principal: Principal, max_age_s: float) -> tuple[FreeNode, ...]:
     if cluster is None:
         return ()
-    return backend_of(cluster).nodes(cluster, principal.workspace, quarantined_leases())
+    return backend_of(cluster).nodes(cluster, principal.workspace, quarantined_leases(), max_age_s)
 
 
 def _scaling_up(

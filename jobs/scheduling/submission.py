@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
+from clusters.node_facts import REUSED_FOR_S
 from datastores.run_inputs import with_choices
 from environments.catalog import with_version
 from jobs import lifecycle, tags
@@ -26,7 +27,7 @@ from trainhub_launch.findings import Finding
 from trainhub_launch.scheduler.quotas import waiting_refusal
 from trainhub_launch.spec import DataInput, ExampleSource, GitSource, RunSpec, SnapshotSource
 from trainhub_launch.spec_reader import read_spec
-from workspaces import audit
+from workspaces import audit, background_loop
 from workspaces.access import Principal, archived, lacking
 from workspaces.models import Workspace
 from workspaces.states import Role
@@ -91,7 +92,7 @@ def submit_with_findings(
     # Outside the transaction: it copies files, and asks a git server. Should the rest fail, the snapshot is
     # collected as unused.
     spec = _fetch_source(request, principal)
-    reviewed = preview(spec, principal)
+    reviewed = _reviewed(spec, principal)
     if reviewed.errors:
         raise SubmitRefused(reviewed.findings)
     frozen = _freeze_source(spec, principal)
@@ -114,6 +115,16 @@ def submit_with_findings(
         if resumed is not None:
             origins.copy_to(run, resumed)
     return Submission(run, reviewed.findings)
+
+
+def _reviewed(spec: RunSpec, principal: Principal) -> Preview:
+    """Returns the preview of the spec. In the web server, what another submission has just read about the
+    nodes is good enough to accept a run, but not to refuse one."""
+    if background_loop.is_running():
+        recent = preview(spec, principal, REUSED_FOR_S)
+        if not recent.errors:
+            return recent
+    return preview(spec, principal)
 
 
 def _with_what_is_open(spec: RunSpec, principal: Principal) -> RunSpec:

@@ -1,0 +1,139 @@
+"""What the nodes of a cluster are, apart from the leases on them: read for each placement, or reused for a
+moment.
+
+Hundreds of nodes are read and turned into values at once, which is most of what a placement would cost. So
+what was read a moment ago serves the next placements, too, where the caller allows that. It may be out of
+date then: whoever takes resources of a node compares it with what holds now, under the cluster's lock
+(`leases.acquire`), and reads everything again if it differs."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+from clusters.alerts.unhealthy_gpus import faults_of
+from clusters.models import Cluster, Gpu, Node
+from clusters.node_reports.inventory import interpreters_of
+from clusters.provisioning.states import LEAVING, STARTING
+from clusters.windows import node_windows
+from trainhub_launch.machine import CGROUP, DISK, GPU_LOST, SECRETS
+from trainhub_launch.scheduler.capacity import FreeNode, NodeWindow
+from trainhub_launch.scheduler.data_room import DataRoom
+from workspaces import process_caches
+
+
+class OfferedGpu(NamedTuple):
+    """What placement needs of a GPU: the fields of the model with these names."""
+
+    uuid: str
+    node_id: int
+    state: str
+    parent: str
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """A node, and what it would offer if it reported and nobody held anything there. `gpus`: the UUIDs of
+    those that work, in the order in which they are given to runs."""
+
+    node: Node
+    idle: FreeNode
+    gpus: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """The nodes of a cluster. `faults`: what is wrong with unhealthy GPUs, by their UUIDs."""
+
+    nodes: tuple[NodeFacts, ...]
+    faults: Mapping[str, str]
+    read_at: float = field(default_factory=time.monotonic)
+
+
+# What serves several placements is at most so old.
+REUSED_FOR_S = 1.0
+_recent: dict[int, ClusterFacts] = {}
+process_caches.register(_recent.clear)
+
+
+def read_facts(cluster: Cluster, names: Collection[str] | None = None) -> ClusterFacts:
+    """Returns what holds now. `names`: only of these nodes. At most four queries."""
+    # Before the queries, so that the facts never look younger than they are.
+    read_at = time.monotonic()
+    candidates = _candidates(cluster, names)
+    # The vitals of a node are large, and placement needs one of them.
+    nodes = candidates.defer("vitals").annotate(disk_free=F("vitals__disk_free_bytes")).order_by("name")
+    devices = _devices_of(candidates)
+    every_gpu = [gpu for gpus in devices.values() for gpu in gpus]
+    faults = faults_of(every_gpu) if cluster.avoid_unhealthy_gpus else {}
+    windows = node_windows.windows_of(cluster, timezone.now())
+    facts = tuple(_facts(node, devices[node.pk], faults, windows.get(node.pk, ())) for node in nodes)
+    return ClusterFacts(facts, faults, read_at)
+
+
+def recent_facts(cluster: Cluster, max_age_s: float) -> ClusterFacts:
+    """Returns what this process has read at most `max_age_s` ago, or reads it: always with an age of 0."""
+    facts = _recent.get(cluster.pk)
+    if facts is None or time.monotonic() - facts.read_at >= max_age_s:
+        facts = _recent[cluster.pk] = read_facts(cluster)
+    return facts
+
+
+def _candidates(cluster: Cluster, names: Collection[str] | None) -> QuerySet[Node]:
+    nodes = cluster.nodes.filter(revoked_at=None, monitor_only=False).exclude(machine__state__in=LEAVING)
+    if cluster.provider:
+        # Whether such a node has the requested size is unknown until its machine is up.
+        nodes = nodes.exclude(name__in=cluster.machines.filter(state__in=STARTING).values("name"))
+    return nodes if names is None else nodes.filter(name__in=names)
+
+
+def _devices_of(nodes: QuerySet[Node]) -> dict[int, list[OfferedGpu]]:
+    """Returns the present GPUs by their node; a GPU in MIG mode is offered as its MIG devices."""
+    devices: dict[int, list[OfferedGpu]] = defaultdict(list)
+    # Tuples instead of model instances, because there are thousands.
+    rows = Gpu.objects.filter(node__in=nodes.values("pk"), present=True, mig=False)
+    for gpu in map(OfferedGpu._make, rows.values_list(*OfferedGpu._fields)):
+        devices[gpu.node_id].append(gpu)
+    return devices
+
+
+def _facts(
+    node: Node, gpus: list[OfferedGpu], faults: Mapping[str, str], windows: tuple[NodeWindow, ...]
+) -> NodeFacts:
+    working = tuple(gpu.uuid for gpu in gpus if gpu.state != GPU_LOST)
+    capabilities = frozenset(node.capabilities.split())
+    idle = FreeNode(
+        name=node.name,
+        address=node.address,
+        gpus=tuple(uuid for uuid in working if uuid not in faults),
+        gpus_total=len(gpus),
+        gpus_lost=len(gpus) - len(working),
+        gpus_unhealthy=sum(uuid in faults for uuid in working),
+        faults=tuple(faults[uuid] for uuid in working if uuid in faults),
+        slots=node.slots,
+        slots_total=node.slots,
+        cores=node.cores,
+        interface=node.interface,
+        infiniband=node.infiniband,
+        mpi=bool(node.mpi),
+        mpi_version=node.mpi,
+        hostname=node.hostname,
+        interpreters=interpreters_of(node),
+        memory=node.memory_bytes,
+        memory_total=node.memory_bytes,
+        cpus=float(node.cores),
+        has_limits=CGROUP in capabilities,
+        keeps_secrets=SECRETS in capabilities,
+        limits_disk=DISK in capabilities,
+        capabilities=capabilities,
+        disk_free=node.disk_free,  # type: ignore[attr-defined]  # annotated
+        windows=windows,
+        data=DataRoom(node.data_cache_bytes or None, frozenset(node.data_lists), frozenset()),
+    )
+    return NodeFacts(node, idle, working)
