@@ -85,13 +85,15 @@ def release(holder: str, attempt: int, node: Node | None = None) -> int:
     leases = Lease.objects.filter(holder=holder, attempt=attempt, released_at=None)
     if node is not None:
         leases = leases.filter(node=node)
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):
         # Read first: after the update the filter on open leases matches none of them.
-        nodes = [lease.node for lease in leases.select_related("node")]
-        promised = list(leases.exclude(promised_to=""))
+        held = list(leases.select_related("node").only("node__name", "gpus", "slots", "promised_to"))
+        # The end of an attempt leads here several times.
+        if not held:
+            return 0
         count = leases.update(released_at=timezone.now())
-        _pass_on(promised)
-        _announce(nodes)
+        _pass_on(lease for lease in held if lease.promised_to)
+        _announce(lease.node for lease in held)
     return count
 
 

@@ -31,19 +31,22 @@ def advance(
     message: str = "",
     attempt: int | None = None,
     at: datetime | None = None,
+    locked: Run | None = None,
 ) -> bool:
     """Moves the run to the state `to`; returns False if the transition table does not allow it.
 
     `facts` fill the placeholders of the reason's sentence; a missing one raises KeyError. With `attempt`, the
     run moves only if it is still at that attempt: reports about an earlier attempt must not affect a later
     one.
-    `at`: the time of the change, if a node reported it; the default is now.
+    `at`: the time of the change, if a node reported it; the default is now. `locked`: the run as the caller
+    has locked it, which need not be read again, and gets the new state.
     """
     sentence = reason.sentence(**(facts or {})) if reason else ""
-    with transaction.atomic():
+    # Mostly within a transaction, all of which is rolled back after an error: a savepoint would be of no use.
+    with transaction.atomic(savepoint=False):
         when = at or timezone.now()
         guard = Q(pk=run_id) if attempt is None else Q(pk=run_id, attempt=attempt)
-        run = _move(guard, to, {"reason": reason, "facts": dict(facts or {}), "state_since": when})
+        run = _move(guard, to, {"reason": reason, "facts": dict(facts or {}), "state_since": when}, locked)
         if run is None:
             return False
         # In the same transaction as the state: the events of a run tell its whole story, without gaps.
@@ -69,6 +72,8 @@ def advance(
             leases.release(run.pk, 0)  # what was reserved for it while it waited
             run_notifications.notify_ended(run, to, reason, sentence, when)
         publish_change(run, to, reason)
+        if locked is not None:
+            locked.state, locked.state_since = to, when
     return True
 
 
@@ -76,7 +81,7 @@ def record_event(
     run_id: str, message: str, *, reason: Reason = Reason.NONE, actor: str = "hub", attempt: int = 0
 ) -> None:
     """Records an event that did not change the run's state."""
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):
         RunEvent.objects.create(run_id=run_id, attempt=attempt, reason=reason, message=message, actor=actor)
         publish_on_commit(run_topic(run_id), {"type": "event.added", "run": run_id})
 
@@ -122,12 +127,13 @@ def publish_change(run: Run, state: RunState, reason: Reason) -> None:
         )
 
 
-def _move(guard: Q, to: RunState, fields: dict[str, object]) -> Run | None:
-    """Moves the run and returns it as it was before, or None if it may not move.
+def _move(guard: Q, to: RunState, fields: dict[str, object], run: Run | None) -> Run | None:
+    """Moves the run and returns it as it was before, or None if it may not move. `run`: as it was read last.
 
     Compare-and-set: if two workers try the same transition, only one succeeds."""
     while True:
-        run: Run | None = Run.objects.filter(guard, kind=RunKind.JOB).first()
+        if run is None:
+            run = Run.objects.filter(guard, kind=RunKind.JOB).first()
         if run is None or to not in TRANSITIONS[RunState(run.state)]:
             return None
         if to is RunState.RUNNING and run.started_at is None:
@@ -136,8 +142,9 @@ def _move(guard: Q, to: RunState, fields: dict[str, object]) -> Run | None:
             fields["finished_at"] = fields["state_since"]
         # Compared with the state that was read: if another transaction has changed it in between, no row
         # matches, and the loop reads again.
-        if Run.objects.filter(guard, state=run.state).update(state=to, **fields):
+        if Run.objects.filter(guard, kind=RunKind.JOB, state=run.state).update(state=to, **fields):
             return run
+        run = None
 
 
 def _end_attempt(run: Run, when: datetime) -> None:
@@ -146,12 +153,14 @@ def _end_attempt(run: Run, when: datetime) -> None:
     A node that claimed its part and has not reported its end keeps its lease: its GPUs stay reserved until it
     confirms that the processes are gone (`settle`). It is woken so that it stops them.
     """
-    attempt = Attempt.objects.filter(run=run, number=run.attempt, ended_at=None).first()
+    attempts = Attempt.objects.filter(run=run, number=run.attempt, ended_at=None)
+    attempt = attempts.only("number").first()
     if attempt is None:
         return
     # An empty digest matches no token, so that scripts that still run cannot log to the run any more.
     Attempt.objects.filter(pk=attempt.pk).update(ended_at=when, token_digest="")
-    for part in AttemptNode.objects.filter(attempt=attempt).select_related("node"):
+    parts = AttemptNode.objects.filter(attempt=attempt).select_related("node")
+    for part in parts.only("attempt_id", "claimed_at", "phase", "node__name"):
         if part.claimed_at is None:
             settle(part, run.pk, attempt.number, when)
         elif part.phase == Phase.DONE:

@@ -40,7 +40,8 @@ def apply_report(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> 
         # All writers lock the run first: two nodes that report their end at the same moment are applied one
         # after the other.
         run = Run.objects.select_for_update().get(pk=fact.run)
-        part = AttemptNode.objects.select_related("attempt", "node").get(pk=part_id)
+        part = AttemptNode.objects.select_related("attempt").get(pk=part_id, node=node)
+        part.node = node
         # Reports can overtake each other on the way: an older one must not move the part back.
         if part.phase and PHASES.index(fact.phase) < PHASES.index(part.phase):
             return True
@@ -64,7 +65,7 @@ def apply_report(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> 
             environment_record.record_prepared(run, part, fact, now)
         mpi_daemons.store_calls(run, part, fact)
         if fact.phase is not Phase.READY or not readiness.start_if_ready(run, part, is_first=is_new_phase):
-            run_transitions.apply_reports(run, part.attempt, node, now)
+            run_transitions.apply_reports(run, part, now)
     return has_all_outputs
 
 

@@ -20,11 +20,13 @@ from trainhub_launch.states import Phase, StopReason
 _STATE_OF_PHASE = {Phase.RUNNING: RunState.RUNNING, Phase.UPLOADING: RunState.FINALIZING}
 
 
-def apply_reports(run: Run, attempt: Attempt, node: Node, now: datetime) -> None:
-    """Advances the run state by state, each step at the time that the nodes reported for it."""
+def apply_reports(run: Run, part: AttemptNode, now: datetime) -> None:
+    """Advances the run state by state, each step at the time that the nodes reported for it. `run`: as the
+    caller has locked it; `part`: what has just been reported."""
+    attempt, node = part.attempt, part.node
     if attempt.ended_at is not None or run.attempt != attempt.number:
         return
-    rows = list(AttemptNode.objects.filter(attempt=attempt).select_related("node").order_by("node_rank"))
+    rows = _all_parts(part)
     parts = load_parts(attempt, rows)
     canceled_by, timeout_s = _canceled_by(run), run.spec["limits"]["timeout_s"]
     preempted_by = attempt.preempted_by
@@ -47,11 +49,19 @@ def apply_reports(run: Run, attempt: Attempt, node: Node, now: datetime) -> None
         times = _times(parts, phase) or _times(parts, Phase.DONE) or [now.timestamp()]
         # Running begins with the first node, Finalizing with the last.
         at = _clamped(min(times) if phase is Phase.RUNNING else max(times), since, now)
-        if lifecycle.advance(run.pk, state, actor=actor, attempt=attempt.number, at=at):
+        if lifecycle.advance(run.pk, state, actor=actor, attempt=attempt.number, at=at, locked=run):
             since = at
     if verdict.reason and not _may_be_explained(verdict, parts, node, (run.pk, attempt.number), now):
         at = _clamped(max(_times(parts, Phase.DONE), default=now.timestamp()), since, now)
-        end_attempt(run.pk, attempt.number, verdict.reason, verdict.facts, actor=actor, at=at)
+        end_attempt(run.pk, attempt.number, verdict.reason, verdict.facts, actor=actor, at=at, locked=run)
+
+
+def _all_parts(part: AttemptNode) -> list[AttemptNode]:
+    """Returns the parts of the attempt in the order of their ranks; the only one need not be read again."""
+    if len(part.attempt.placement) == 1:
+        return [part]
+    parts = AttemptNode.objects.filter(attempt_id=part.attempt_id).select_related("node")
+    return list(parts.order_by("node_rank"))
 
 
 def _may_be_explained(

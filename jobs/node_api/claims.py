@@ -110,7 +110,9 @@ def _claim_first(run: Run, part: AttemptNode, nonce: str, ports: list[int]) -> N
         final_plan.finalize_plan(run, part.attempt, {part.node.name: ports})
     part.nonce, part.claimed_at = nonce, timezone.now()
     part.save(update_fields=["nonce", "claimed_at", "ports"])
-    lifecycle.advance(run.pk, RunState.PREPARING, actor=f"node {part.node.name}", attempt=part.attempt.number)
+    lifecycle.advance(
+        run.pk, RunState.PREPARING, actor=f"node {part.node.name}", attempt=part.attempt.number, locked=run
+    )
 
 
 def _order(part: AttemptNode, hub_url: str) -> NodeOrder:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
 
-from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models import BooleanField, ExpressionWrapper, F, Q
 
 from jobs.builds.models import EnvironmentBuild, is_build_id
 from jobs.models import AttemptNode, DataOrder
@@ -20,6 +20,14 @@ REUSED_S = 0.2
 # For so long what was read serves a node that reports when it was expected to. A node that was woken reports
 # sooner, and its assignments are read again.
 RECENT_S = 4.0
+
+
+COLUMNS_OF_PARTS = (
+    *("node_id", "node_rank", "claimed_at", "phase", "daemon"),
+    *(f"attempt__{name}" for name in ("number", "ended_at", "failing", "served", "preempted_by")),
+    *("attempt__pending_checkpoints", "attempt__run__state", "attempt__run__attempt"),
+    "attempt__run__workspace_id",
+)
 
 
 class AssignmentCache:
@@ -95,13 +103,20 @@ def _of_runs(nodes: Q, previous: Mapping[int, dict[Key, Assignment]]) -> Iterato
     unsettled = (
         AttemptNode.objects.filter(nodes, settled_at=None)
         .select_related("attempt__run")
-        # A plan of many ranks is long, and this is read at every report of a busy node.
-        .defer("attempt__plan", "attempt__run__preview")
-        .annotate(planned=ExpressionWrapper(Q(attempt__plan__isnull=False), BooleanField()))
+        # Specs and plans are long, and this is read at every report of a busy node.
+        .only(*COLUMNS_OF_PARTS)
+        .annotate(
+            planned=ExpressionWrapper(Q(attempt__plan__isnull=False), BooleanField()),
+            grace_s=F("attempt__run__spec__limits__grace_s"),
+        )
     )
     for part in unsettled:
         key = part.attempt.run_id, part.attempt.number
-        yield part.node_id, run_assignment(part, part.planned, previous.get(part.node_id, {}).get(key))
+        before = previous.get(part.node_id, {}).get(key)
+        yield (
+            part.node_id,
+            run_assignment(part, before, planned=part.planned, grace_s=int(part.grace_s)),
+        )
 
 
 def _of_orders(nodes: Q) -> Iterator[tuple[int, Assignment]]:

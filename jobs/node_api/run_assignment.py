@@ -91,9 +91,11 @@ class RunAssignment(Assignment):
         return name if self.node_rank == 0 else f"node_{self.node_rank}/{name}"
 
 
-def run_assignment(part: AttemptNode, planned: bool, previous: Assignment | None) -> RunAssignment:
-    """Returns the assignment of this part. `planned`: whether its final plan is known; `previous`: as it was
-    read before, whose log names still hold."""
+def run_assignment(
+    part: AttemptNode, previous: Assignment | None, *, planned: bool, grace_s: int
+) -> RunAssignment:
+    """Returns the assignment of this part. `previous`: as it was read before, whose log names still hold;
+    `planned`: whether its final plan is known; `grace_s`: of its spec."""
     attempt, run = part.attempt, part.attempt.run
     before = previous if isinstance(previous, RunAssignment) else None
     return RunAssignment(
@@ -107,7 +109,7 @@ def run_assignment(part: AttemptNode, planned: bool, previous: Assignment | None
         claimed_at=part.claimed_at,
         node_rank=part.node_rank,
         phase=part.phase,
-        grace_s=int(run.spec["limits"]["grace_s"]),
+        grace_s=grace_s,
         workspace_id=run.workspace_id,
         own_logs=before.own_logs if before and before.planned == planned else _own_logs(part),
         planned=planned,

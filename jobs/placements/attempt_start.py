@@ -58,7 +58,8 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
     message = f"Placed on {node_names}."
     if attempt.restores is not None:
         message += f" It goes on from {attempt.restores}."
-    lifecycle.advance(run.pk, RunState.PROVISIONING, message=message, attempt=number)
+    run.attempt = number
+    lifecycle.advance(run.pk, RunState.PROVISIONING, message=message, attempt=number, locked=run)
     for node in nodes.values():
         wake_soon(node, run.pk, number)
 
