@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from trainhub_launch.machine import CGROUP, DISK, GPU_LOST, SECRETS
 from trainhub_launch.scheduler.capacity import FreeNode, NodeWindow
 from trainhub_launch.scheduler.data_room import DataRoom
 from workspaces import process_caches
+from workspaces.compiled_queries import compiled
 
 
 class OfferedGpu(NamedTuple):
@@ -83,6 +84,15 @@ def recent_facts(cluster: Cluster, max_age_s: float) -> ClusterFacts:
     if facts is None or time.monotonic() - facts.read_at >= max_age_s:
         facts = _recent[cluster.pk] = read_facts(cluster)
     return facts
+
+
+def nodes_by_name(names: Iterable[str]) -> dict[str, Node]:
+    return {node.name: node for name in names for node in _named(name)}
+
+
+@compiled
+def _named(name: str) -> QuerySet[Node]:
+    return Node.objects.filter(name=name).defer("vitals", "interpreters")
 
 
 def _candidates(cluster: Cluster, names: Collection[str] | None) -> QuerySet[Node]:

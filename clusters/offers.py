@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from clusters.models import Cluster, Lease, Node, ProvidedMachine
@@ -16,6 +17,7 @@ from clusters.node_reports.hub_uptime import listening_window
 from clusters.states import NodeStatus
 from clusters.visibility import may_use
 from trainhub_launch.scheduler.capacity import FreeNode, Hold
+from workspaces.compiled_queries import compiled
 from workspaces.models import Workspace
 
 # Holder (a run's id) and attempt.
@@ -69,8 +71,7 @@ def offers(
     present = [(item, node_status) for item, node_status in nodes if node_status in PRESENT]
     leases: dict[int, list[OpenLease]] = defaultdict(list)
     leased_gpus: set[str] = set()
-    rows = Lease.objects.filter(released_at=None).order_by("pk").values_list(*OpenLease._fields)
-    for lease in map(OpenLease._make, rows):
+    for lease in map(OpenLease._make, _open_leases()):
         leases[lease.node_id].append(lease)
         # A GPU that was moved counts as leased on its new node as well.
         leased_gpus.update(lease.gpus)
@@ -90,6 +91,11 @@ def offers(
     if names is not None:
         return offered
     return offered + nodes_to_come(cluster, present=[item.node for item, _ in present])
+
+
+@compiled
+def _open_leases() -> QuerySet[Lease, tuple[Any, ...]]:
+    return Lease.objects.filter(released_at=None).order_by("pk").values_list(*OpenLease._fields)
 
 
 def nodes_to_come(cluster: Cluster, present: Collection[Node]) -> tuple[FreeNode, ...]:

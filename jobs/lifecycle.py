@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from clusters import leases
@@ -19,6 +19,7 @@ from jobs.task_messages import launch_run_soon, launch_soon, wake_soon
 from live.publish import publish_on_commit
 from live.topics import run_topic, runs_topic
 from trainhub_launch.states import Phase
+from workspaces.compiled_queries import compiled
 
 
 def advance(
@@ -75,6 +76,34 @@ def advance(
         if locked is not None:
             locked.state, locked.state_since = to, when
     return True
+
+
+def lock_run(run_id: str) -> Run | None:
+    """Returns the run, locked until the transaction ends (on SQLite the whole database is), or None. All
+    writers lock the run first."""
+    return next(iter(_lock(run_id)), None)
+
+
+@compiled
+def _lock(run_id: str) -> QuerySet[Run]:
+    return Run.objects.select_for_update().filter(pk=run_id)
+
+
+@compiled
+def _open_attempts(run_id: str, number: int) -> QuerySet[Attempt]:
+    return Attempt.objects.filter(run_id=run_id, number=number, ended_at=None).only("number")
+
+
+@compiled
+def _parts_of(attempt_id: int) -> QuerySet[AttemptNode]:
+    parts = AttemptNode.objects.filter(attempt_id=attempt_id).select_related("node")
+    return parts.only("attempt_id", "claimed_at", "phase", "node__name")
+
+
+@compiled
+def unsettled_parts(attempt_id: int) -> QuerySet[AttemptNode, tuple[int]]:
+    """Returns the ids of the parts of the attempt from which more reports are to come."""
+    return AttemptNode.objects.filter(attempt_id=attempt_id, settled_at=None).values_list("pk")
 
 
 def record_event(
@@ -153,14 +182,12 @@ def _end_attempt(run: Run, when: datetime) -> None:
     A node that claimed its part and has not reported its end keeps its lease: its GPUs stay reserved until it
     confirms that the processes are gone (`settle`). It is woken so that it stops them.
     """
-    attempts = Attempt.objects.filter(run=run, number=run.attempt, ended_at=None)
-    attempt = attempts.only("number").first()
+    attempt = next(iter(_open_attempts(run.pk, run.attempt)), None)
     if attempt is None:
         return
     # An empty digest matches no token, so that scripts that still run cannot log to the run any more.
     Attempt.objects.filter(pk=attempt.pk).update(ended_at=when, token_digest="")
-    parts = AttemptNode.objects.filter(attempt=attempt).select_related("node")
-    for part in parts.only("attempt_id", "claimed_at", "phase", "node__name"):
+    for part in _parts_of(attempt.pk):
         if part.claimed_at is None:
             settle(part, run.pk, attempt.number, when)
         elif part.phase == Phase.DONE:
@@ -168,7 +195,7 @@ def _end_attempt(run: Run, when: datetime) -> None:
             _mark_running_lost(part)
         else:
             wake_soon(part.node, run.pk, attempt.number)
-    if not AttemptNode.objects.filter(attempt=attempt, settled_at=None).exists():
+    if not unsettled_parts(attempt.pk):
         log_store.close(run.pk, attempt.number)
     # Nodes that still run these ranks stop them now, and report later how they ended.
     Member.objects.filter(attempt=attempt, state__in=(MemberState.WAITING, MemberState.RUNNING)).update(

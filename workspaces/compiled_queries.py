@@ -1,8 +1,8 @@
 """Queries whose SQL is built once in the life of a process.
 
-Django builds the SQL of a query anew each time, from its fields, joins and conditions. For small queries that
-takes several times as long as the database's answer, and was half of the CPU time of a run. The queries on the
-way of a run, and of each report of a node, are therefore functions with the decorator `compiled`:
+Django builds the SQL of a query anew each time, from its fields, joins and conditions. For small queries
+that takes several times as long as the database's answer, and was half of the CPU time of a run. The queries
+on the way of a run, and of each report of a node, are therefore functions with the decorator `compiled`:
 
     @compiled
     def open_attempts(run_id: str, number: int) -> QuerySet[Attempt]:
@@ -10,8 +10,8 @@ way of a run, and of each report of a node, are therefore functions with the dec
 
     attempts = open_attempts(run.pk, run.attempt)  # a list
 
-The function is called once, with marks in place of its arguments, and must pass each of them on as a value of a
-condition; it must not decide anything by them."""
+The function is called once, with marks in place of its arguments, and must pass each of them on as a value
+of a condition; it must not decide anything by them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class _Compiled:
         # As a QuerySet does it, which would build the query anew.
         query = SimpleNamespace(get_compiler=lambda using: compiler)  # noqa: ARG005 - the name is Django's
         source = SimpleNamespace(db=DEFAULT_DB_ALIAS, query=query, _known_related_objects={})
-        return list(ModelIterable(source))
+        return list(ModelIterable(source))  # type: ignore[arg-type]
 
 
 def compiled(function: Callable[P, QuerySet[Any, T]]) -> Callable[P, list[T]]:

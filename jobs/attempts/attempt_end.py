@@ -46,7 +46,7 @@ def end_attempt(
     precedence over `reason`. `locked`: the run as the caller has locked it.
     """
     with transaction.atomic(savepoint=False):
-        run = locked or Run.objects.select_for_update().filter(pk=run_id).first()
+        run = locked or lifecycle.lock_run(run_id)
         # An end of an earlier attempt, told late, must not end the present one.
         if run is None or run.attempt != attempt:
             return False

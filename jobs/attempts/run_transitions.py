@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from django.db.models import QuerySet
+
 from clusters.backends.contract import AttemptKey
 from clusters.kinds import backend_of
 from clusters.models import Node
@@ -16,6 +18,7 @@ from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.states import Reason, RunState
 from jobs.task_messages import wake_soon
 from trainhub_launch.states import Phase, StopReason
+from workspaces.compiled_queries import compiled
 
 _STATE_OF_PHASE = {Phase.RUNNING: RunState.RUNNING, Phase.UPLOADING: RunState.FINALIZING}
 
@@ -84,11 +87,14 @@ def _may_be_explained(
 def load_parts(attempt: Attempt, rows: Sequence[AttemptNode]) -> list[outcomes.NodePart]:
     """Returns the stored parts as the values that `outcomes` works on."""
     decides: dict[int, dict[int, bool]] = {}
-    for node_id, rank, decisive in Member.objects.filter(attempt=attempt).values_list(
-        "node_id", "rank", "decides"
-    ):
+    for node_id, rank, decisive in _deciding_ranks(attempt.pk):
         decides.setdefault(node_id, {})[rank] = decisive
     return [attempt_report_json.load_part(row, decides.get(row.node_id, {})) for row in rows]
+
+
+@compiled
+def _deciding_ranks(attempt_id: int) -> QuerySet[Member, tuple[int, int, bool]]:
+    return Member.objects.filter(attempt_id=attempt_id).values_list("node_id", "rank", "decides")
 
 
 def _reached(parts: Sequence[outcomes.NodePart], phase: Phase, verdict: outcomes.RunVerdict) -> bool:

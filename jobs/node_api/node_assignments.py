@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from django.db.models import BooleanField, ExpressionWrapper, F, Q
+from django.db.models import BooleanField, ExpressionWrapper, F, Q, QuerySet
 
 from jobs.builds.models import EnvironmentBuild, is_build_id
 from jobs.models import AttemptNode, DataOrder
 from jobs.node_api.assignment import Assignment, Key
 from jobs.node_api.order_assignment import COLUMNS, BuildAssignment, ProbeAssignment, order_assignment
 from jobs.node_api.run_assignment import run_assignment
+from workspaces.compiled_queries import compiled
 
 # For so long the reports of a busy node share one query: a flood of log bytes does not cost a query each.
 REUSED_S = 0.2
@@ -50,8 +52,8 @@ class AssignmentCache:
         # REUSED_S at the latest.
         if not fresh and now - read_at < REUSED_S and read_at > outdated_at:
             return previous
-        of_node = Q(node_id=self._node_id)
-        self.update(now, _read(of_node, {self._node_id: previous}).get(self._node_id, {}))
+        rows = _parts_of_node(self._node_id), _orders_of_node(self._node_id)
+        self.update(now, _assignments(*rows, {self._node_id: previous}).get(self._node_id, {}))
         return self._by_key
 
     def recent(self) -> dict[Key, Assignment] | None:
@@ -82,26 +84,32 @@ def refresh(caches: Mapping[int, AssignmentCache]) -> None:
     """Reads the assignments of all nodes in two queries into `caches` (node id -> cache)."""
     now = time.monotonic()
     previous = {node_id: cache.last_read() for node_id, cache in caches.items()}
-    by_node = _read(Q(), previous, only=previous.keys())
+    by_node = _assignments(_all_parts(), _all_orders(), previous)
     for node_id, cache in caches.items():
         cache.update(now, by_node.get(node_id, {}))
 
 
-def _read(
-    nodes: Q, previous: Mapping[int, dict[Key, Assignment]], only: Collection[int] | None = None
+def _assignments(
+    parts: Iterable[AttemptNode],
+    orders: Iterable[tuple[Any, ...]],
+    previous: Mapping[int, dict[Key, Assignment]],
 ) -> dict[int, dict[Key, Assignment]]:
-    """Returns node id -> key -> assignment. `nodes`: the condition of the nodes; `previous` is read before,
-    whose log names still hold."""
+    """Returns node id -> key -> assignment. `previous` is read before, whose log names still hold."""
     by_node: dict[int, dict[Key, Assignment]] = {}
-    for node_id, assignment in (*_of_runs(nodes, previous), *_of_orders(nodes)):
-        if only is None or node_id in only:
-            by_node.setdefault(node_id, {})[assignment.key] = assignment
+    for part in parts:
+        key = part.attempt.run_id, part.attempt.number
+        before = previous.get(part.node_id, {}).get(key)
+        by_node.setdefault(part.node_id, {})[key] = run_assignment(part, before)
+    for node_id, order_id, *facts in orders:
+        of_kind = BuildAssignment if is_build_id(order_id) else ProbeAssignment
+        order = order_assignment(of_kind, order_id, *facts)
+        by_node.setdefault(node_id, {})[order.key] = order
     return by_node
 
 
-def _of_runs(nodes: Q, previous: Mapping[int, dict[Key, Assignment]]) -> Iterator[tuple[int, Assignment]]:
-    unsettled = (
-        AttemptNode.objects.filter(nodes, settled_at=None)
+def _parts() -> QuerySet[AttemptNode]:
+    return (
+        AttemptNode.objects.filter(settled_at=None)
         .select_related("attempt__run")
         # Specs and plans are long, and this is read at every report of a busy node.
         .only(*COLUMNS_OF_PARTS)
@@ -110,22 +118,33 @@ def _of_runs(nodes: Q, previous: Mapping[int, dict[Key, Assignment]]) -> Iterato
             grace_s=F("attempt__run__spec__limits__grace_s"),
         )
     )
-    for part in unsettled:
-        key = part.attempt.run_id, part.attempt.number
-        before = previous.get(part.node_id, {}).get(key)
-        yield (
-            part.node_id,
-            run_assignment(part, before, planned=part.planned, grace_s=int(part.grace_s)),
-        )
 
 
-def _of_orders(nodes: Q) -> Iterator[tuple[int, Assignment]]:
+def _orders(nodes: Q) -> QuerySet[Any, tuple[Any, ...]]:
     """One query for all kinds: this is read with each report of a busy node."""
     # Orders that wait for their turn are no assignment yet.
     rows = [
         kind.rows().filter(nodes, settled_at=None, offered_at__isnull=False).order_by().values_list(*COLUMNS)
         for kind in (EnvironmentBuild, DataOrder)
     ]
-    for node_id, order_id, *facts in rows[0].union(*rows[1:], all=True):
-        of_kind = BuildAssignment if is_build_id(order_id) else ProbeAssignment
-        yield node_id, order_assignment(of_kind, order_id, *facts)
+    return rows[0].union(*rows[1:], all=True)
+
+
+@compiled
+def _parts_of_node(node_id: int) -> QuerySet[AttemptNode]:
+    return _parts().filter(node_id=node_id)
+
+
+@compiled
+def _all_parts() -> QuerySet[AttemptNode]:
+    return _parts()
+
+
+@compiled
+def _orders_of_node(node_id: int) -> QuerySet[Any, tuple[Any, ...]]:
+    return _orders(Q(node_id=node_id))
+
+
+@compiled
+def _all_orders() -> QuerySet[Any, tuple[Any, ...]]:
+    return _orders(Q())

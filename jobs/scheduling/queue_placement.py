@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection, Iterator
 
 from django.db import DatabaseError
+from django.db.models import QuerySet
 
 from clusters.kinds import backend_of
 from clusters.models import Cluster
@@ -20,6 +21,7 @@ from jobs.scheduling.queue_order import QueuedRun, with_demands
 from jobs.states import Reason
 from trainhub_launch.frameworks import demand
 from trainhub_launch.spec_reader import read_spec
+from workspaces.compiled_queries import compiled
 
 log = logging.getLogger(__name__)
 # A pass restarts whenever another worker has placed a run meanwhile; the next tick continues in any case.
@@ -39,7 +41,7 @@ def place_queued(only: Collection[str] | None = None, max_age_s: float = 0.0) ->
         # The end of each run leads here, and mostly no other one waits.
         if not queues:
             return
-        clusters = {cluster.name: cluster for cluster in Cluster.objects.filter(deleted_at=None)}
+        clusters = {cluster.name: cluster for cluster in _clusters()}
         quotas = QuotaBook()
         try:
             for name, queue in queues.items():
@@ -53,10 +55,8 @@ def place_queued(only: Collection[str] | None = None, max_age_s: float = 0.0) ->
 def queued_runs(only: Collection[str] | None = None) -> Iterator[QueuedRun]:
     """Yields the queued runs of all clusters, or of those named, in order; fails those with an unreadable
     spec."""
-    # The preview holds the whole plan, which may be long, and is not needed here.
-    queued = Run.objects.queued().select_related("workspace", "created_by").defer("preview")
     items = []
-    for run in queued if only is None else queued.filter(spec__resources__cluster__in=only):
+    for run in _all_queued() if only is None else _queued().filter(spec__resources__cluster__in=only):
         # A spec that an earlier version wrote may not be readable any more; the other runs must still be
         # placed.
         try:
@@ -67,6 +67,22 @@ def queued_runs(only: Collection[str] | None = None) -> Iterator[QueuedRun]:
         else:
             items.append((run, spec))
     yield from with_demands(items)
+
+
+def _queued() -> QuerySet[Run]:
+    # The preview holds the whole plan, which may be long, and is not needed here.
+    queued: QuerySet[Run] = Run.objects.queued().select_related("workspace", "created_by")
+    return queued.defer("preview")
+
+
+@compiled
+def _all_queued() -> QuerySet[Run]:
+    return _queued()
+
+
+@compiled
+def _clusters() -> QuerySet[Cluster]:
+    return Cluster.objects.filter(deleted_at=None)
 
 
 def _place_queue(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from clusters.kinds import backend_of
@@ -19,6 +21,7 @@ from jobs.scheduling.submission import SubmitRefused, clone_spec, resumed_spec, 
 from jobs.states import Reason, RunKind, RunState
 from jobs.task_messages import cancel_outside_soon, wake_soon
 from workspaces import audit
+from workspaces.compiled_queries import compiled
 from workspaces.models import User
 
 __all__ = [
@@ -53,9 +56,13 @@ def launch(run_id: str, max_age_s: float = 0.0) -> None:
 
     Does nothing if the run is no longer queued, so calls may be repeated.
     """
-    spec = Run.objects.filter(pk=run_id, state=RunState.QUEUED).values_list("spec", flat=True).first()
-    if spec is not None:
+    for (spec,) in _queued_specs(run_id):
         _launch(spec.get("resources", {}).get("cluster", ALL_CLUSTERS), max_age_s)
+
+
+@compiled
+def _queued_specs(run_id: str) -> QuerySet[Run, tuple[dict[str, Any]]]:
+    return Run.objects.filter(pk=run_id, state=RunState.QUEUED).values_list("spec")
 
 
 def launch_queued() -> None:
