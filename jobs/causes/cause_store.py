@@ -66,6 +66,8 @@ def for_run(run: Run, attempt: int | None = None) -> Cause | None:
     number = run.attempt if attempt is None else attempt
     if run.kind != RunKind.JOB or (number == run.attempt and run.state in WITHOUT_CAUSE):
         return None
+    if number == 0 and run.state == RunState.QUEUED:
+        return None
     row = Attempt.objects.filter(run=run, number=number).only("cause", "failing", "ended_at").first()
     if row is not None and row.cause:
         return Cause.from_json(row.cause)
