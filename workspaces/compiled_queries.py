@@ -43,8 +43,9 @@ class _Compiled:
         self._sql, self._parameters = self._compiler.as_sql()
         operations = connections[DEFAULT_DB_ALIAS].ops
         # SQLite's adapter turns times into text.
+        # Parameters may be lists, which cannot be members of a set.
         forms = [
-            {mark, operations.adapt_datetimefield_value(mark) if isinstance(mark, datetime) else mark}
+            (mark, operations.adapt_datetimefield_value(mark) if isinstance(mark, datetime) else mark)
             for mark in marks
         ]
         self._places = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -27,7 +28,7 @@ def _nothing_read() -> Iterator[None]:
     node_facts._recent.clear()
 
 
-def _gpus(count: int) -> dict[str, object]:
+def _gpus(count: int) -> dict[str, Any]:
     return {"distribution": processes(count), "resources": {"gpus_per_node": count}}
 
 
