@@ -67,10 +67,10 @@ def read_facts(cluster: Cluster, names: Collection[str] | None = None) -> Cluste
     """Returns what holds now. `names`: only of these nodes. At most four queries."""
     # Before the queries, so that the facts never look younger than they are.
     read_at = time.monotonic()
-    candidates = _candidates(cluster, names)
-    # The vitals of a node are large, and placement needs one of them.
-    nodes = candidates.defer("vitals").annotate(disk_free=F("vitals__disk_free_bytes")).order_by("name")
-    devices = _devices_of(candidates)
+    nodes, gpus = _rows(cluster, names)
+    devices: dict[int, list[OfferedGpu]] = defaultdict(list)
+    for gpu in map(OfferedGpu._make, gpus):
+        devices[gpu.node_id].append(gpu)
     every_gpu = [gpu for gpus in devices.values() for gpu in gpus]
     faults = faults_of(every_gpu) if cluster.avoid_unhealthy_gpus else {}
     windows = node_windows.windows_of(cluster, timezone.now())
@@ -95,22 +95,62 @@ def _named(name: str) -> QuerySet[Node]:
     return Node.objects.filter(name=name).defer("vitals", "interpreters")
 
 
-def _candidates(cluster: Cluster, names: Collection[str] | None) -> QuerySet[Node]:
-    nodes = cluster.nodes.filter(revoked_at=None, monitor_only=False).exclude(machine__state__in=LEAVING)
+def _rows(
+    cluster: Cluster, names: Collection[str] | None
+) -> tuple[Iterable[Node], Iterable[tuple[str, int, str, str]]]:
+    """Returns the nodes of the cluster, or those named, with their present GPUs. A GPU in MIG mode is offered
+    as its MIG devices."""
+    if not cluster.provider:
+        if names is None:
+            return _all_nodes(cluster.pk), _all_gpus(cluster.pk)
+        if len(names) == 1:
+            # Most runs need one node.
+            (name,) = names
+            return _one_node(cluster.pk, name), _gpus_of_one(cluster.pk, name)
+    candidates = _candidates(cluster.pk)
     if cluster.provider:
         # Whether such a node has the requested size is unknown until its machine is up.
-        nodes = nodes.exclude(name__in=cluster.machines.filter(state__in=STARTING).values("name"))
-    return nodes if names is None else nodes.filter(name__in=names)
+        starting = cluster.machines.filter(state__in=STARTING)
+        candidates = candidates.exclude(name__in=starting.values("name"))
+    if names is not None:
+        candidates = candidates.filter(name__in=names)
+    return _nodes_of(candidates), _gpus_of(candidates)
 
 
-def _devices_of(nodes: QuerySet[Node]) -> dict[int, list[OfferedGpu]]:
-    """Returns the present GPUs by their node; a GPU in MIG mode is offered as its MIG devices."""
-    devices: dict[int, list[OfferedGpu]] = defaultdict(list)
+def _candidates(cluster_id: int) -> QuerySet[Node]:
+    nodes = Node.objects.filter(cluster_id=cluster_id, revoked_at=None, monitor_only=False)
+    return nodes.exclude(machine__state__in=LEAVING)
+
+
+def _nodes_of(candidates: QuerySet[Node]) -> QuerySet[Node]:
+    # The vitals of a node are large, and placement needs one of them.
+    return candidates.defer("vitals").annotate(disk_free=F("vitals__disk_free_bytes")).order_by("name")
+
+
+def _gpus_of(candidates: QuerySet[Node]) -> QuerySet[Gpu, tuple[str, int, str, str]]:
     # Tuples instead of model instances, because there are thousands.
-    rows = Gpu.objects.filter(node__in=nodes.values("pk"), present=True, mig=False)
-    for gpu in map(OfferedGpu._make, rows.values_list(*OfferedGpu._fields)):
-        devices[gpu.node_id].append(gpu)
-    return devices
+    rows = Gpu.objects.filter(node__in=candidates.values("pk"), present=True, mig=False)
+    return rows.values_list(*OfferedGpu._fields)
+
+
+@compiled
+def _all_nodes(cluster_id: int) -> QuerySet[Node]:
+    return _nodes_of(_candidates(cluster_id))
+
+
+@compiled
+def _all_gpus(cluster_id: int) -> QuerySet[Gpu, tuple[str, int, str, str]]:
+    return _gpus_of(_candidates(cluster_id))
+
+
+@compiled
+def _one_node(cluster_id: int, name: str) -> QuerySet[Node]:
+    return _nodes_of(_candidates(cluster_id).filter(name=name))
+
+
+@compiled
+def _gpus_of_one(cluster_id: int, name: str) -> QuerySet[Gpu, tuple[str, int, str, str]]:
+    return _gpus_of(_candidates(cluster_id).filter(name=name))
 
 
 def _facts(

@@ -213,7 +213,16 @@ def settle(part: AttemptNode, run_id: str, attempt: int, at: datetime) -> None:
 
 def _mark_running_lost(part: AttemptNode) -> None:
     """Marks ranks as lost that are still shown as running: no report about their end will come."""
+    # Mostly all have ended, and asking costs less than an UPDATE.
+    if not _running(part.attempt_id, part.node_id):
+        return
     running = Member.objects.filter(
         attempt_id=part.attempt_id, node_id=part.node_id, state=MemberState.RUNNING
     )
     running.update(state=MemberState.LOST)
+
+
+@compiled
+def _running(attempt_id: int, node_id: int) -> QuerySet[Member, tuple[int]]:
+    running = Member.objects.filter(attempt_id=attempt_id, node_id=node_id, state=MemberState.RUNNING)
+    return running.values_list("pk")

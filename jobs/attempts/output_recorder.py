@@ -88,7 +88,8 @@ def _delete_others(rows: dict[str, Artifact], part: AttemptNode, kept: set[str])
     """Deletes the node's outputs that it does not have any more. Only a report without an error names all
     that it has: one whose upload failed names those before the failure, or none."""
     others = [row.pk for path, row in rows.items() if row.node_rank == part.node_rank and path not in kept]
-    Artifact.objects.filter(pk__in=others).delete()
+    if others:
+        Artifact.objects.filter(pk__in=others).delete()
 
 
 def _valid_outputs(part: AttemptNode, fact: AttemptFact) -> list[OutputFile]:

@@ -6,7 +6,9 @@ import logging
 from collections.abc import Collection, Iterator
 
 from django.db import DatabaseError
-from django.db.models import QuerySet
+from django.db.models import QuerySet, TextField
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast
 
 from clusters.kinds import backend_of
 from clusters.models import Cluster
@@ -56,7 +58,7 @@ def queued_runs(only: Collection[str] | None = None) -> Iterator[QueuedRun]:
     """Yields the queued runs of all clusters, or of those named, in order; fails those with an unreadable
     spec."""
     items = []
-    for run in _all_queued() if only is None else _queued().filter(spec__resources__cluster__in=only):
+    for run in _all_queued() if only is None else [run for name in only for run in _queued_for(name)]:
         # A spec that an earlier version wrote may not be readable any more; the other runs must still be
         # placed.
         try:
@@ -78,6 +80,13 @@ def _queued() -> QuerySet[Run]:
 @compiled
 def _all_queued() -> QuerySet[Run]:
     return _queued()
+
+
+@compiled
+def _queued_for(cluster: str) -> QuerySet[Run]:
+    # Compared as text: a condition on JSON would have another parameter in each kind of database.
+    name = Cast(KT("spec__resources__cluster"), TextField())
+    return _queued().alias(cluster=name).filter(cluster=cluster)
 
 
 @compiled
