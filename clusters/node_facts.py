@@ -38,6 +38,9 @@ class OfferedGpu(NamedTuple):
     parent: str
 
 
+GpuRow = tuple[str, int, str, str]
+
+
 @dataclass(frozen=True)
 class NodeFacts:
     """A node, and what it would offer if it reported and nobody held anything there. `gpus`: the UUIDs of
@@ -58,7 +61,7 @@ class ClusterFacts:
 
 
 # What serves several placements is at most so old.
-REUSED_FOR_S = 1.0
+REUSED_FOR_S = 2.0
 _recent: dict[int, ClusterFacts] = {}
 process_caches.register(_recent.clear)
 
@@ -68,11 +71,12 @@ def read_facts(cluster: Cluster, names: Collection[str] | None = None) -> Cluste
     # Before the queries, so that the facts never look younger than they are.
     read_at = time.monotonic()
     nodes, gpus = _rows(cluster, names)
-    devices: dict[int, list[OfferedGpu]] = defaultdict(list)
-    for gpu in map(OfferedGpu._make, gpus):
-        devices[gpu.node_id].append(gpu)
-    every_gpu = [gpu for gpus in devices.values() for gpu in gpus]
-    faults = faults_of(every_gpu) if cluster.avoid_unhealthy_gpus else {}
+    devices: dict[int, list[GpuRow]] = defaultdict(list)
+    rows = list(gpus)
+    for row in rows:
+        devices[row[1]].append(row)
+    # Thousands of GPUs are looked at one by one only if an alert fires.
+    faults = faults_of(OfferedGpu(*row) for row in rows) if cluster.avoid_unhealthy_gpus else {}
     windows = node_windows.windows_of(cluster, timezone.now())
     facts = tuple(_facts(node, devices[node.pk], faults, windows.get(node.pk, ())) for node in nodes)
     return ClusterFacts(facts, faults, read_at)
@@ -95,9 +99,7 @@ def _named(name: str) -> QuerySet[Node]:
     return Node.objects.filter(name=name).defer("vitals", "interpreters")
 
 
-def _rows(
-    cluster: Cluster, names: Collection[str] | None
-) -> tuple[Iterable[Node], Iterable[tuple[str, int, str, str]]]:
+def _rows(cluster: Cluster, names: Collection[str] | None) -> tuple[Iterable[Node], Iterable[GpuRow]]:
     """Returns the nodes of the cluster, or those named, with their present GPUs. A GPU in MIG mode is offered
     as its MIG devices."""
     if not cluster.provider:
@@ -127,7 +129,7 @@ def _nodes_of(candidates: QuerySet[Node]) -> QuerySet[Node]:
     return candidates.defer("vitals").annotate(disk_free=F("vitals__disk_free_bytes")).order_by("name")
 
 
-def _gpus_of(candidates: QuerySet[Node]) -> QuerySet[Gpu, tuple[str, int, str, str]]:
+def _gpus_of(candidates: QuerySet[Node]) -> QuerySet[Gpu, GpuRow]:
     # Tuples instead of model instances, because there are thousands.
     rows = Gpu.objects.filter(node__in=candidates.values("pk"), present=True, mig=False)
     return rows.values_list(*OfferedGpu._fields)
@@ -139,7 +141,7 @@ def _all_nodes(cluster_id: int) -> QuerySet[Node]:
 
 
 @compiled
-def _all_gpus(cluster_id: int) -> QuerySet[Gpu, tuple[str, int, str, str]]:
+def _all_gpus(cluster_id: int) -> QuerySet[Gpu, GpuRow]:
     return _gpus_of(_candidates(cluster_id))
 
 
@@ -149,14 +151,14 @@ def _one_node(cluster_id: int, name: str) -> QuerySet[Node]:
 
 
 @compiled
-def _gpus_of_one(cluster_id: int, name: str) -> QuerySet[Gpu, tuple[str, int, str, str]]:
+def _gpus_of_one(cluster_id: int, name: str) -> QuerySet[Gpu, GpuRow]:
     return _gpus_of(_candidates(cluster_id).filter(name=name))
 
 
 def _facts(
-    node: Node, gpus: list[OfferedGpu], faults: Mapping[str, str], windows: tuple[NodeWindow, ...]
+    node: Node, gpus: list[GpuRow], faults: Mapping[str, str], windows: tuple[NodeWindow, ...]
 ) -> NodeFacts:
-    working = tuple(gpu.uuid for gpu in gpus if gpu.state != GPU_LOST)
+    working = tuple(uuid for uuid, _, state, _ in gpus if state != GPU_LOST)
     capabilities = frozenset(node.capabilities.split())
     idle = FreeNode(
         name=node.name,

@@ -49,6 +49,7 @@ from trainhub.serving.hosts import HostCheck
 from trainhub.static_files import HubStatic
 from trainhub.web.browser_address import BrowserAddress
 from trainhub.web.headers import AnswerHeaders
+from trainhub.web.submission_pace import SubmissionPace
 from workspaces import background_loop
 from workspaces.authentication.sign_in_gate import SignInGate
 from workspaces.http.problems import problem_response
@@ -123,7 +124,9 @@ front = Starlette(
 )
 # Otherwise Starlette would redirect `/healthz/` and the like before Django sees them.
 front.router.redirect_slashes = False
-front.router.default = BrowserAddress(LargeBodies(SignInGate(cast("ASGIApp", django_application))))
+front.router.default = BrowserAddress(
+    LargeBodies(SubmissionPace(SignInGate(cast("ASGIApp", django_application))))
+)
 sockets = stack([*job_sockets, *cluster_sockets], principal_of_scope)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Protocol
 
 from django.db.models import QuerySet
@@ -24,7 +24,7 @@ class KnownGpu(Protocol):
     def parent(self) -> str: ...
 
 
-def faults_of(gpus: Collection[KnownGpu]) -> dict[str, str]:
+def faults_of(gpus: Iterable[KnownGpu]) -> dict[str, str]:
     """Returns the UUIDs of those of the `gpus` that are unhealthy, each with its fault, such as "XID 48".
 
     A MIG device is unhealthy if the GPU is that it is a part of."""
