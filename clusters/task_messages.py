@@ -5,13 +5,14 @@ A lost message delays the work by seconds: each such task has a periodic one tha
 from __future__ import annotations
 
 import logging
+import time
 from functools import partial
 
 import celery
 from django.db import transaction
 from kombu.exceptions import KombuError
 
-from workspaces.task_names import TaskName
+from workspaces.task_names import SENT_AT, TaskName
 
 log = logging.getLogger(__name__)
 RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.2}
@@ -28,7 +29,8 @@ def _send(task: TaskName, *args: int | str) -> None:
     # Errors of the broker's own client library, after which a new connection may succeed.
     client_errors = app.connection_for_write().recoverable_connection_errors
     try:
-        app.send_task(task, args=args, ignore_result=True, retry=True, retry_policy=RETRY)
+        headers = {SENT_AT: time.time()}
+        app.send_task(task, args=args, headers=headers, ignore_result=True, retry=True, retry_policy=RETRY)
     except (KombuError, OSError, *client_errors) as error:  # type: ignore[misc]
         log.warning(
             "The task %s could not be sent to the worker: %s. The next periodic run does its work.",

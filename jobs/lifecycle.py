@@ -15,7 +15,7 @@ from jobs import run_notifications
 from jobs.logs import log_store
 from jobs.models import Attempt, AttemptNode, Member, Run, RunEvent
 from jobs.states import FINAL, TRANSITIONS, MemberState, Reason, RunKind, RunState
-from jobs.task_messages import launch_run_soon, launch_soon, wake_soon
+from jobs.task_messages import launch_run_soon, launch_soon, trace_soon, wake_soon
 from live.publish import publish_on_commit
 from live.topics import run_topic, runs_topic
 from trainhub_launch.states import Phase
@@ -72,6 +72,7 @@ def advance(
         if to in FINAL:
             leases.release(run.pk, 0)  # what was reserved for it while it waited
             run_notifications.notify_ended(run, to, reason, sentence, when)
+            trace_soon(run.pk)
         publish_change(run, to, reason)
         if locked is not None:
             locked.state, locked.state_since = to, when

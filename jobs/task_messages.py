@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
@@ -51,6 +52,13 @@ def cancel_outside_soon(run_id: str) -> None:
 def purge_soon() -> None:
     """Purges what is due once the transaction has committed."""
     send_task_soon(TaskName.PURGE)
+
+
+def trace_soon(run_id: str) -> None:
+    """Sends the trace of the run, which is over, once the transaction has committed, if somebody wants
+    traces. No periodic task does the same: a lost message loses a trace."""
+    if settings.SENDS_TRACES:
+        send_task_soon(TaskName.SEND_TRACE, run_id)
 
 
 def wake_soon(node: Node, run_id: str, attempt: int) -> None:

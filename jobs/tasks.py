@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from celery import shared_task
+from django.utils.module_loading import import_string
 
 from clusters.node_facts import REUSED_FOR_S
 from jobs import run_curves
@@ -26,6 +27,12 @@ def launch_run(run_id: str) -> None:
 def launch_queued() -> None:
     """Sent when GPUs or process slots become free."""
     run_actions.launch_queued()
+
+
+@shared_task(ignore_result=True)
+def send_trace(run_id: str) -> None:
+    """Sent when a run is over, where traces are wanted."""
+    import_string("jobs.traces.otlp.send_run_trace")(run_id)
 
 
 @shared_task(ignore_result=True)

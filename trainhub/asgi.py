@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import cast
 
+from asgiref.sync import sync_to_async
 from django.core.asgi import get_asgi_application
 from django.urls import get_resolver
 from starlette.applications import Starlette
@@ -42,6 +43,7 @@ from tracking.mlflow.routes import hot as mlflow_hot
 from tracking.mlflow.routes import routes as mlflow_tracking
 from tracking.tensorboard.proxy import routes as tensorboard
 from tracking.tensorboard.sessions import remove_leftovers
+from trainhub import __version__
 from trainhub.body_limit import LargeBodies
 from trainhub.sdk_downloads.routes import routes as sdk_downloads
 from trainhub.sdk_downloads.wheels import SDK_WHEEL
@@ -49,11 +51,14 @@ from trainhub.serving.hosts import HostCheck
 from trainhub.static_files import HubStatic
 from trainhub.web.browser_address import BrowserAddress
 from trainhub.web.headers import AnswerHeaders
+from trainhub.web.request_times import OpenSockets, RequestTimes
 from trainhub.web.submission_pace import SubmissionPace
 from workspaces import background_loop
 from workspaces.authentication.sign_in_gate import SignInGate
 from workspaces.http.problems import problem_response
 from workspaces.http.scopes import principal_of_scope
+from workspaces.hub_metrics.loop_lag import loop_lag_measured
+from workspaces.hub_metrics.publisher import Publisher
 from workspaces.own_wheels.own_wheel import build_after_start
 from workspaces.tokens import TokenRefused
 
@@ -101,6 +106,7 @@ raw_routes = [
 
 @asynccontextmanager
 async def lifespan(app: object) -> AsyncIterator[None]:
+    publisher = Publisher("web", __version__)
     work = (
         heartbeat_writer.write,
         slice_writer.write,
@@ -110,11 +116,13 @@ async def lifespan(app: object) -> AsyncIterator[None]:
         point_hints.flush,
         compaction.fold_due,
         file_hints.flush,
+        publisher.publish_due,
     )
     remove_leftovers()
-    async with hub_uptime.pulse_while_serving(app):
+    async with hub_uptime.pulse_while_serving(app), loop_lag_measured():
         with background_loop.going(*work), build_after_start(NODE_WHEEL, SDK_WHEEL):
             yield
+    await sync_to_async(publisher.withdraw)()
 
 
 front = Starlette(
@@ -127,11 +135,12 @@ front.router.redirect_slashes = False
 front.router.default = BrowserAddress(
     LargeBodies(SubmissionPace(SignInGate(cast("ASGIApp", django_application))))
 )
-sockets = stack([*job_sockets, *cluster_sockets], principal_of_scope)
+timed_front = RequestTimes(front)
+sockets = OpenSockets(stack([*job_sockets, *cluster_sockets], principal_of_scope))
 
 
 async def route(scope: Scope, receive: Receive, send: Send) -> None:
-    app: ASGIApp = sockets if scope["type"] == "websocket" else front
+    app: ASGIApp = sockets if scope["type"] == "websocket" else timed_front
     if "\x00" in scope.get("path", "") or b"%00" in scope.get("query_string", b""):
         # No name here holds NUL, and PostgreSQL fails on it instead of finding nothing.
         nothing = "/api/nothing" if scope["path"].startswith("/api/") else "/nothing"

@@ -16,6 +16,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
 # Celery warns that root could receive pickled messages. That cannot happen: only JSON is accepted.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 LOCAL_TASKS = "trainhub.worker.local_tasks:LocalTasks"
+MEASUREMENTS = "trainhub.worker.measurements:PublishedMeasurements"
 SCHEDULER = "trainhub.worker.scheduler:PatientScheduler"
 app = Celery("trainhub")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -57,6 +58,14 @@ class LocalClock(bootsteps.StartStopStep):
         return symbol_by_name(LOCAL_TASKS)(parent.app)
 
 
+class Measurements(bootsteps.StartStopStep):
+    """Has every worker say how it is doing."""
+
+    def create(self, parent: Any) -> Any:
+        return symbol_by_name(MEASUREMENTS)(parent.app)
+
+
+app.steps["worker"].add(Measurements)
 app.steps["worker"].add(Clock)
 app.steps["worker"].add(LocalClock)
 app.user_options["worker"].add(

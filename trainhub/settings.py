@@ -10,6 +10,7 @@ from trainhub import __version__, env, files, installation, mail
 from trainhub.logs import log_configuration
 from trainhub.own_ports import own_ports
 from trainhub.web import cookies, sign_in
+from trainhub.worker.celery_settings import *  # noqa: F403
 from trainhub.worker.periodic_tasks import beat_schedule
 
 BASE_DIR = installation.BASE_DIR
@@ -140,6 +141,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     # First, so that it also sees what the other middleware refuses.
     "workspaces.api.middleware.ApiProblems",
+    "trainhub.web.request_times.NotedRoute",
     "trainhub.web.compression.CompressedText",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -191,6 +193,13 @@ elif _database["ENGINE"] == "django.db.backends.postgresql":
 DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+# OpenTelemetry reads these variables itself.
+_collector = env.text("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+_trace_collector = env.text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
+env.url_of_kind("OTEL_EXPORTER_OTLP_ENDPOINT", _collector, ("http", "https"))
+env.url_of_kind("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", _trace_collector, ("http", "https"))
+SENDS_TRACES = bool(_collector or _trace_collector)
+
 REDIS_URL = installation.redis_url()
 BROKER_URL = installation.broker_url()
 NODE_BROKER_URL = installation.node_broker_url()
@@ -204,20 +213,6 @@ CHANNEL_LAYERS = {
 }
 
 CELERY_BROKER_URL = BROKER_URL
-CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = "json"
-CELERY_ACCEPT_CONTENT = ["json"]
-CELERY_TASK_IGNORE_RESULT = True
-CELERY_TASK_STORE_EAGER_RESULT = False
-CELERY_TASK_DEFAULT_QUEUE = "hub"
-CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
-CELERY_WORKER_SEND_TASK_EVENTS = False
-CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
-CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_CONNECTION_MAX_RETRIES = None
-CELERY_BROKER_CHANNEL_ERROR_RETRY = True
-CELERY_WORKER_CONSUMER = "trainhub.worker.consumer:PatientConsumer"
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     # Seconds of one wait at the queue, which a message ends at once; a worker that is told to end waits, too.
     "polling_interval": 1,

@@ -23,6 +23,7 @@ PAGES = (
     "registry.exports.urls",
     "registry.urls",
     "trainhub.documentation.urls",
+    "trainhub.system_page.urls",
 )
 APIS = (
     "workspaces.api.urls",
@@ -34,6 +35,7 @@ APIS = (
     "jobs.spec_formats.urls",
     "registry.exports.api.urls",
     "registry.api.urls",
+    "trainhub.system_page.api_urls",
 )
 
 # Here and not in AppConfig.ready, because only processes that serve pages load this module.

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections
 
+from workspaces.hub_metrics.rounds import measured_round
+
 log = logging.getLogger(__name__)
 INTERVAL_S = 1.0
 END_WITHIN_S = 2.0
@@ -76,7 +78,8 @@ def run_once(work: Sequence[Work]) -> None:
     stays open between rounds, because opening one each second costs more than the work."""
     for one in work:
         try:
-            one()
+            with measured_round(f"{one.__module__.rpartition('.')[2]}.{one.__name__}"):
+                one()
         except Exception as error:
             # A broken connection is not repaired by Django outside of a request, so the next round opens a
             # new one.

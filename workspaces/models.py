@@ -17,6 +17,7 @@ from workspaces.authentication.models import PasswordLink as PasswordLink  # noq
 from workspaces.authentication.models import RecoveryCode as RecoveryCode  # noqa: PLC0414
 from workspaces.authentication.models import SignInAttempts as SignInAttempts  # noqa: PLC0414
 from workspaces.authentication.models import TotpDevice as TotpDevice  # noqa: PLC0414
+from workspaces.hub_metrics.models import HubProcess as HubProcess  # noqa: PLC0414
 from workspaces.mail.models import InvitationLink as InvitationLink  # noqa: PLC0414
 from workspaces.mail.models import MailConfirmation as MailConfirmation  # noqa: PLC0414
 from workspaces.mail.models import OutgoingMail as OutgoingMail  # noqa: PLC0414

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+# The header of a message with the time at which it was sent, in seconds since 1970.
+SENT_AT = "trainhub_sent_at"
+
 
 class TaskName(StrEnum):
     EVALUATE_ALERTS = "clusters.tasks.evaluate_alerts"
@@ -33,6 +36,7 @@ class TaskName(StrEnum):
     MEASURE_DISK = "jobs.tasks.measure_disk"
     LAUNCH_RUN = "jobs.tasks.launch_run"
     REAP = "jobs.tasks.reap"
+    SEND_TRACE = "jobs.tasks.send_trace"
     TEND_BACKENDS = "jobs.tasks.tend_backends"
     WATCH = "jobs.tasks.watch"
     FILL_VERSIONS = "registry.tasks.fill_versions"

@@ -25,8 +25,10 @@ from clusters.visibility import visible_nodes
 from jobs.models import Run
 from jobs.prometheus import fleet, gpus
 from jobs.prometheus.holders import holders
+from jobs.prometheus.launch_delays import delay_metrics
 from workspaces.access import Principal, may_operate
 from workspaces.api.permissions import AtLeast, PrincipalRequest
+from workspaces.hub_metrics.processes import living_process_families
 from workspaces.states import Role
 
 
@@ -88,6 +90,9 @@ class FleetCollector(Collector):
             Run.objects.not_deleted() if self._viewer is None else Run.objects.for_workspace(self._viewer),
             now,
         )
+        if self._viewer is None:
+            yield from living_process_families(now)
+            yield from delay_metrics(now)
         yield from fleet.alert_metrics(
             list(Alert.objects.filter(state="firing", node__in=nodes).select_related("node"))
         )

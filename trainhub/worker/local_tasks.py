@@ -11,6 +11,8 @@ from celery import Celery
 from django.db import close_old_connections
 
 from trainhub.worker.periodic_tasks import local_tasks
+from workspaces.hub_metrics.instruments import ROUND_LATE_SECONDS
+from workspaces.hub_metrics.rounds import measured_round
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +37,7 @@ class LocalTasks:
     def _repeat(self, name: str, task: Callable[[], None], interval_s: float) -> None:
         due = time.monotonic()
         while not self._stopped.wait(max(0.0, due - time.monotonic())):
+            ROUND_LATE_SECONDS.labels(name).set(max(0.0, time.monotonic() - due))
             _run(name, task)
             # Runs that were due while the task was running are left out.
             due = max(due + interval_s, time.monotonic())
@@ -42,7 +45,8 @@ class LocalTasks:
 
 def _run(name: str, task: Callable[[], None]) -> None:
     try:
-        task()
+        with measured_round(name):
+            task()
     except Exception:
         log.exception("The periodic task %s failed; it is tried again when it is due", name)
     finally:

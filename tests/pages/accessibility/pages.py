@@ -94,6 +94,7 @@ PAGES = (
     "/data/sets/learned/1/",
     "/usage/",
     "/settings/",
+    "/system/",
     "/settings/password/",
     "/settings/confirm/",
     "/settings/profile/",

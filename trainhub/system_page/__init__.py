@@ -1,0 +1,1 @@
+"""The page System, for operators: how the hub itself is doing."""

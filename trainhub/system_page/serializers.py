@@ -1,0 +1,74 @@
+"""What `GET /api/v1/system/` answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+_BOUND = (
+    "An upper bound in seconds; null: nothing was observed, or (where count is not 0) more than a minute."
+)
+
+
+class TimingSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    count = serializers.IntegerField(help_text="Observations within the window.")
+    total_s = serializers.FloatField(help_text="Their sum in seconds.")
+    median_s = serializers.FloatField(allow_null=True, help_text=_BOUND)
+    p99_s = serializers.FloatField(allow_null=True, help_text=_BOUND)
+
+
+class RequestTimingSerializer(TimingSerializer):
+    name = serializers.CharField(help_text="Method and route.")
+    failed = serializers.IntegerField(help_text="Answers of 500 and above.")
+
+
+class RoundTimingSerializer(TimingSerializer):
+    process = serializers.CharField()
+    failures = serializers.IntegerField()
+    late_s = serializers.FloatField(
+        allow_null=True, help_text="How many seconds later than planned it began last; null: not measured."
+    )
+
+
+class HubProcessSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="Its kind, host name and process id.")
+    kind = serializers.CharField(help_text="web or worker.")
+    version = serializers.CharField()
+    started_at = serializers.DateTimeField()
+    measured_at = serializers.DateTimeField()
+    is_silent = serializers.BooleanField(help_text="It has ended without a word, or hangs.")
+    cpu_share = serializers.FloatField(allow_null=True, help_text="Of one core, within the window.")
+    memory_bytes = serializers.FloatField(allow_null=True)
+    open_files = serializers.FloatField(allow_null=True)
+    lag_p99_s = serializers.FloatField(allow_null=True, help_text=f"Of its event loop. {_BOUND}")
+
+
+class BacklogSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    waiting = serializers.IntegerField()
+    oldest_at = serializers.DateTimeField(allow_null=True)
+
+
+class StepDelaySerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    meaning = serializers.CharField()
+    count = serializers.IntegerField()
+    median_s = serializers.FloatField(allow_null=True)
+    p99_s = serializers.FloatField(allow_null=True)
+
+
+class SystemSerializer(serializers.Serializer[Any]):
+    window_s = serializers.FloatField(help_text="Seconds to which the figures of processes belong.")
+    processes = HubProcessSerializer(many=True)
+    requests = RequestTimingSerializer(many=True, help_text="The routes that took most time.")
+    rounds = RoundTimingSerializer(many=True, help_text="Periodic work.")
+    tasks = TimingSerializer(many=True, help_text="Durations of tasks.")
+    task_waits = TimingSerializer(many=True, help_text="From the message for a task to its begin.")
+    backlogs = BacklogSerializer(many=True)
+    delays = StepDelaySerializer(many=True, help_text="Steps of the launches of the last hour.")
+    database = serializers.CharField()
+    database_bytes = serializers.IntegerField(allow_null=True)
+    disk_free_bytes = serializers.IntegerField(help_text="Where DATA_DIR is.")
+    disk_total_bytes = serializers.IntegerField()

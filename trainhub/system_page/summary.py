@@ -1,0 +1,228 @@
+"""What the page System and its API show: the hub's processes, requests, periodic work, tasks and queues."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+
+from jobs.models import Run
+from jobs.prometheus.launch_delays import StepDelay, launch_delays
+from jobs.states import ACTIVE, RunState
+from trainhub.system_page.database_size import database_bytes
+from workspaces.hub_metrics.processes import MeasuredProcess, measured_processes
+from workspaces.hub_metrics.snapshots import Labels, MetricSeries, Series, quantile
+from workspaces.mail.models import OutgoingMail
+from workspaces.models import AuditEvent, Delivery
+from workspaces.states import MailState
+
+MAX_ROUTES = 25
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long something took within the window. `median_s`, `p99_s`: upper bounds, in seconds; None: not
+    observed; infinite: more than a minute."""
+
+    name: str
+    count: int
+    total_s: float
+    median_s: float | None
+    p99_s: float | None
+
+
+@dataclass(frozen=True)
+class RequestTiming(Timing):
+    """`name`: method and route. `failed`: answers of 500 and above."""
+
+    failed: int
+
+
+@dataclass(frozen=True)
+class RoundTiming(Timing):
+    """Of one process. `late_s`: how much later than planned it began last; None: not measured."""
+
+    process: str
+    failures: int
+    late_s: float | None
+
+
+@dataclass(frozen=True)
+class ProcessState:
+    """`cpu_share`: of one core. `lag_p99_s`: of the event loop; None for a worker."""
+
+    name: str
+    kind: str
+    version: str
+    started_at: datetime
+    measured_at: datetime
+    is_silent: bool
+    cpu_share: float | None
+    memory_bytes: float | None
+    open_files: float | None
+    lag_p99_s: float | None
+
+    @property
+    def cpu_percent(self) -> str:
+        return f"{100 * (self.cpu_share or 0):.1f}"
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """What waits for the hub. `oldest_at`: None if nothing waits, or if it is not known."""
+
+    name: str
+    waiting: int
+    oldest_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class System:
+    window_s: float
+    processes: list[ProcessState]
+    requests: list[RequestTiming]
+    rounds: list[RoundTiming]
+    tasks: list[Timing]
+    task_waits: list[Timing]
+    backlogs: list[Backlog]
+    delays: list[StepDelay]
+    database: str
+    database_bytes: int | None
+    disk_free_bytes: int
+    disk_total_bytes: int
+
+    @property
+    def has_worker(self) -> bool:
+        return any(process.kind == "worker" and not process.is_silent for process in self.processes)
+
+
+def system_summary(now: datetime) -> System:
+    """Returns how the hub is doing at `now`."""
+    everyone = measured_processes(now)
+    living = [process for process in everyone if not process.is_silent]
+    disk = shutil.disk_usage(settings.DATA_DIR)
+    database = settings.DATABASES["default"]["ENGINE"].rpartition(".")[2]
+    return System(
+        window_s=max((process.seconds for process in living), default=0.0),
+        processes=[_state(process) for process in everyone],
+        requests=list(_requests(living)),
+        rounds=list(_rounds(living)),
+        tasks=_timings("trainhub_task_seconds", living),
+        task_waits=_timings("trainhub_task_wait_seconds", living),
+        backlogs=[*_messages(living), *_backlogs()],
+        delays=launch_delays(now),
+        database={"postgresql": "PostgreSQL", "sqlite3": "SQLite"}.get(database, database),
+        database_bytes=database_bytes(),
+        disk_free_bytes=disk.free,
+        disk_total_bytes=disk.total,
+    )
+
+
+def _state(process: MeasuredProcess) -> ProcessState:
+    row, lag = process.row, process.recent.get("trainhub_event_loop_lag_seconds")
+    cpu_s = _value(process, "trainhub_process_cpu_seconds")
+    waited = lag.series.get(()) if lag else None
+    return ProcessState(
+        row.name,
+        row.kind,
+        row.version,
+        row.started_at,
+        row.measured_at,
+        process.is_silent,
+        cpu_s / process.seconds if cpu_s is not None and process.seconds else None,
+        _value(process, "trainhub_process_memory_bytes"),
+        _value(process, "trainhub_process_open_files"),
+        quantile(lag.bounds, waited.buckets, 0.99) if lag and waited else None,
+    )
+
+
+def _value(process: MeasuredProcess, name: str, labels: Labels = ()) -> float | None:
+    metric = process.recent.get(name)
+    series = metric.series.get(labels) if metric else None
+    return series.value if series else None
+
+
+def _requests(living: Sequence[MeasuredProcess]) -> Iterator[RequestTiming]:
+    """Yields the routes that took most time of all."""
+    metric, merged = _merged("trainhub_http_request_seconds", living)
+    by_route: dict[str, dict[str, Series]] = {}
+    for (method, route, status), series in merged.items():
+        by_route.setdefault(f"{method} {route}", {})[status] = series
+    timings = [
+        RequestTiming(*_columns(name, metric, _sum(answers.values())), answers.get("5xx", Series()).count)
+        for name, answers in by_route.items()
+    ]
+    yield from sorted(timings, key=lambda timing: timing.total_s, reverse=True)[:MAX_ROUTES]
+
+
+def _rounds(living: Sequence[MeasuredProcess]) -> Iterator[RoundTiming]:
+    for process in living:
+        metric = process.recent.get("trainhub_round_seconds")
+        for labels, series in sorted(metric.series.items()) if metric else ():
+            yield RoundTiming(
+                *_columns(labels[0], metric, series),
+                process.row.name,
+                int(_value(process, "trainhub_round_failures", labels) or 0),
+                _value(process, "trainhub_round_late_seconds", labels),
+            )
+
+
+def _timings(name: str, living: Sequence[MeasuredProcess]) -> list[Timing]:
+    metric, merged = _merged(name, living)
+    return [Timing(*_columns(labels[0], metric, series)) for labels, series in sorted(merged.items())]
+
+
+def _merged(name: str, living: Sequence[MeasuredProcess]) -> tuple[MetricSeries | None, dict[Labels, Series]]:
+    metrics = [metric for process in living if (metric := process.recent.get(name)) and metric.series]
+    merged: dict[Labels, list[Series]] = {}
+    for metric in metrics:
+        for labels, series in metric.series.items():
+            merged.setdefault(labels, []).append(series)
+    return (metrics[0] if metrics else None), {labels: _sum(parts) for labels, parts in merged.items()}
+
+
+def _sum(parts: Iterable[Series]) -> Series:
+    parts = list(parts)
+    buckets = [sum(column) for column in zip(*(part.buckets for part in parts), strict=True)]
+    return Series(sum(part.value for part in parts), buckets)
+
+
+def _columns(
+    name: str, metric: MetricSeries | None, series: Series
+) -> tuple[str, int, float, float | None, float | None]:
+    """Returns the fields of a Timing."""
+    bounds = metric.bounds if metric else ()
+    return (
+        name,
+        series.count,
+        series.value,
+        quantile(bounds, series.buckets, 0.5),
+        quantile(bounds, series.buckets, 0.99),
+    )
+
+
+def _messages(living: Sequence[MeasuredProcess]) -> Iterator[Backlog]:
+    depths = [
+        series.value
+        for process in living
+        if (metric := process.recent.get("trainhub_queued_messages"))
+        for series in metric.series.values()
+    ]
+    if depths:
+        yield Backlog("Messages for the workers", int(max(depths)))
+
+
+def _backlogs() -> Iterator[Backlog]:
+    queued = Run.objects.filter(state=RunState.QUEUED).order_by("created_at")
+    yield Backlog("Runs in the queue", queued.count(), queued.values_list("created_at", flat=True).first())
+    yield Backlog("Runs that are not over", Run.objects.filter(state__in=ACTIVE).count())
+    waiting = Delivery.objects.filter(state="waiting").order_by("created_at")
+    yield Backlog("Notifications", waiting.count(), waiting.values_list("created_at", flat=True).first())
+    yield Backlog("Mails", OutgoingMail.objects.filter(state=MailState.WAITING).count())
+    unsealed = AuditEvent.objects.filter(position=None).order_by("at")
+    yield Backlog(
+        "Audit events to be sealed", unsealed.count(), unsealed.values_list("at", flat=True).first()
+    )

@@ -1,0 +1,68 @@
+"""The measurements of this process. Their names and labels are those at /metrics (docs/prometheus.md)."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+
+disable_created_metrics()  # type: ignore[no-untyped-call]
+REGISTRY = CollectorRegistry()
+_SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+REQUEST_SECONDS = Histogram(
+    "trainhub_http_request_seconds",
+    "Time from a request's arrival to the end of its answer.",
+    ("method", "route", "status"),
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+OPEN_SOCKETS = Gauge(
+    "trainhub_open_sockets", "WebSocket connections of pages and scripts.", registry=REGISTRY
+)
+LOOP_LAG_SECONDS = Histogram(
+    "trainhub_event_loop_lag_seconds",
+    "How much later than planned the web server's event loop goes on after a pause.",
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+ROUND_SECONDS = Histogram(
+    "trainhub_round_seconds",
+    "Duration of periodic work of a process.",
+    ("round",),
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+ROUND_LATE_SECONDS = Gauge(
+    "trainhub_round_late_seconds",
+    "How much later than planned periodic work began last, because the work before it took long.",
+    ("round",),
+    registry=REGISTRY,
+)
+ROUND_FAILURES = Counter(
+    "trainhub_round_failures", "Periodic work that ended with an error.", ("round",), registry=REGISTRY
+)
+TASK_WAIT_SECONDS = Histogram(
+    "trainhub_task_wait_seconds",
+    "Time from the message for a task to its begin in a worker.",
+    ("task",),
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+TASK_SECONDS = Histogram(
+    "trainhub_task_seconds", "Duration of tasks.", ("task",), buckets=_SECONDS, registry=REGISTRY
+)
+TASK_FAILURES = Counter(
+    "trainhub_task_failures", "Tasks that ended with an error.", ("task",), registry=REGISTRY
+)
+QUEUED_MESSAGES = Gauge(
+    "trainhub_queued_messages",
+    "Messages at the broker that no worker has taken yet.",
+    ("queue",),
+    registry=REGISTRY,
+)
+CPU_SECONDS = Counter("trainhub_process_cpu_seconds", "CPU time of a process of the hub.", registry=REGISTRY)
+MEMORY_BYTES = Gauge(
+    "trainhub_process_memory_bytes", "Resident memory of a process of the hub.", registry=REGISTRY
+)
+OPEN_FILES = Gauge(
+    "trainhub_process_open_files", "Open files and connections of a process.", registry=REGISTRY
+)
