@@ -20,7 +20,7 @@ from trainhub_launch.scheduler.capacity import Demand, FreeNode
 from trainhub_launch.scheduler.placement import PlacedNode, Placement, place
 from trainhub_launch.scheduler.queue import Release
 from trainhub_launch.scheduler.rejections import Refusal
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import Workspace
 
 
@@ -55,12 +55,7 @@ def acquire(
     refusal = forbidden(cluster, workspace)
     if refusal is not None:
         return refusal
-    # Mostly the run has held nothing before.
-    earlier = _leases_of(holder)
-    if any(lease.attempt == 0 and lease.released_at is None for lease in earlier):
-        # What was reserved for it is free for it now; if the transaction is rolled back, it stays reserved.
-        Lease.objects.filter(holder=holder, attempt=0, released_at=None).update(released_at=timezone.now())
-    existing = [lease for lease in earlier if lease.attempt == attempt and lease.released_at is None]
+    existing = _unreserve(holder, attempt)
     if existing:
         return _placement(existing)
     names = None if expected is None else [node.name for node in expected]
@@ -82,9 +77,6 @@ def acquire(
             cpus=demand.cpus,
             data=sorted(map(list, demand.data)),
         )
-        if any(lease.attempt == attempt for lease in earlier):
-            # An attempt that was placed before may be placed on the same node again.
-            Lease.objects.filter(holder=holder, attempt=attempt).exclude(released_at=None).delete()
         _take(chosen, common)
     return chosen
 
@@ -210,6 +202,22 @@ def still_offer(expected: tuple[FreeNode, ...], nodes: tuple[FreeNode, ...]) -> 
         and before.data.in_use >= now[before.name].data.in_use
         for before in expected
     )
+
+
+def _unreserve(holder: str, attempt: int) -> list[Lease]:
+    """Releases what is reserved for the holder, and deletes what the attempt had and gave back. Returns what
+    it holds already."""
+    # Mostly the holder has had nothing before.
+    earlier = _leases_of(holder)
+    if any(lease.attempt == 0 and lease.released_at is None for lease in earlier):
+        # What was reserved for it is free for it now; if the transaction is rolled back, it stays reserved.
+        Lease.objects.filter(holder=holder, attempt=0, released_at=None).update(released_at=timezone.now())
+    own = [lease for lease in earlier if lease.attempt == attempt]
+    held = [lease for lease in own if lease.released_at is None]
+    if own and not held:
+        # An attempt that was placed before may be placed on the same node again.
+        Lease.objects.filter(pk__in=[lease.pk for lease in own]).delete()
+    return held
 
 
 @compiled

@@ -26,7 +26,7 @@ from trainhub_launch.machine import CGROUP, DISK, GPU_LOST, SECRETS
 from trainhub_launch.scheduler.capacity import FreeNode, NodeWindow
 from trainhub_launch.scheduler.data_room import DataRoom
 from workspaces import process_caches
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 
 class OfferedGpu(NamedTuple):

@@ -17,7 +17,7 @@ from clusters.node_reports.hub_uptime import listening_window
 from clusters.states import NodeStatus
 from clusters.visibility import may_use
 from trainhub_launch.scheduler.capacity import FreeNode, Hold
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import Workspace
 
 # Holder (a run's id) and attempt.

@@ -18,7 +18,7 @@ from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import Interpreter
 from trainhub_launch.order import MAKE, EnvironmentSpec
 from trainhub_launch.spec import EnvironmentRef, RunSpec
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import Workspace
 
 SYSTEM = "system"

@@ -19,7 +19,7 @@ from jobs.task_messages import launch_run_soon, launch_soon, trace_soon, wake_so
 from live.publish import publish_on_commit
 from live.topics import run_topic, runs_topic
 from trainhub_launch.states import Phase
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 
 def advance(
@@ -61,22 +61,27 @@ def advance(
             actor=actor,
             at=when,
         )
-        if to in FINAL or to is RunState.QUEUED:
-            _end_attempt(run, when)
-            if to is RunState.QUEUED:
-                # A retry: the run itself goes on. After an end, the places that it held are free for any
-                # other run.
-                launch_run_soon(run.pk)
-            else:
-                launch_soon()
-        if to in FINAL:
-            leases.release(run.pk, 0)  # what was reserved for it while it waited
-            run_notifications.notify_ended(run, to, reason, sentence, when)
-            trace_soon(run.pk)
+        _follow(run, to, reason, sentence, when)
         publish_change(run, to, reason)
         if locked is not None:
             locked.state, locked.state_since = to, when
     return True
+
+
+def _follow(run: Run, to: RunState, reason: Reason, sentence: str, when: datetime) -> None:
+    """Does what the new state `to` entails. `run`: as it was before."""
+    if to in FINAL or to is RunState.QUEUED:
+        _end_attempt(run, when)
+        if to is RunState.QUEUED:
+            # A retry: the run itself goes on. After an end, the places that it held are free for any
+            # other run.
+            launch_run_soon(run.pk)
+        else:
+            launch_soon()
+    if to in FINAL:
+        leases.release(run.pk, 0)  # what was reserved for it while it waited
+        run_notifications.notify_ended(run, to, reason, sentence, when)
+        trace_soon(run.pk)
 
 
 def lock_run(run_id: str) -> Run | None:

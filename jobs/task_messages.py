@@ -17,7 +17,7 @@ from clusters.models import Node
 from clusters.task_messages import send_task_soon
 from jobs.models import Run
 from jobs.states import RunState
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 from workspaces.task_names import TaskName
 
 

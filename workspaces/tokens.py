@@ -11,7 +11,7 @@ from workspaces.access import Principal, access_changed, membership_principal
 from workspaces.authentication import token_calls
 from workspaces.authentication.clients import client_name
 from workspaces.authentication.token_text import digest, new_token
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import ApiToken, User, Workspace
 from workspaces.states import TokenScope
 

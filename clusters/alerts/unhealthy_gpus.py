@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from clusters.alerts.rules import GPU_RULES, RULES, is_about_run
 from clusters.models import Alert
 from trainhub_launch.severity import CRITICAL
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 # After a run that hangs, the next one finds a healthy GPU.
 HEALTH_KINDS = tuple(rule.kind for rule in GPU_RULES if not is_about_run(rule))

@@ -16,7 +16,7 @@ from trainhub_launch.errors import SpecError
 from trainhub_launch.scheduler import fair_share
 from trainhub_launch.scheduler.fair_share import DEFAULT_SHARE, Standing
 from workspaces import audit
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import User, Workspace
 
 MAX_SHARE = 1000.0

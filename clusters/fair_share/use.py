@@ -18,7 +18,7 @@ from django.utils import timezone
 from clusters.models import Cluster, Lease, MonthlyUse, UseAccount
 from trainhub_launch.scheduler import fair_share
 from trainhub_launch.scheduler.fair_share import Account
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 # The ids of a workspace and a person.
 UserKey = tuple[int, int]

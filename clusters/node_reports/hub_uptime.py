@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from clusters.models import Hearing, Node
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 log = logging.getLogger(__name__)
 PULSE_S = 5.0

@@ -16,7 +16,7 @@ from clusters.visibility import may_use
 from trainhub_launch.errors import SpecError
 from trainhub_launch.scheduler.capacity import NodeWindow
 from workspaces import audit
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import User, Workspace
 
 MAX_WINDOWS = 500

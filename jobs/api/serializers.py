@@ -217,7 +217,6 @@ class RunDetailSerializer(RunSerializer):
 
     @extend_schema_field(MemberSerializer(many=True))
     def get_members(self, run: Run) -> Any:
-        # A run that has just been submitted has none.
         latest = run.attempts.filter(number=run.attempt).first() if run.attempt else None
         return MemberSerializer(latest.members.select_related("node"), many=True).data if latest else []
 

@@ -30,7 +30,7 @@ from live.publish import publish_on_commit
 from live.topics import run_topic
 from trainhub_launch.report import AttemptFact
 from trainhub_launch.states import PHASES, Phase
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 
 def apply_report(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:

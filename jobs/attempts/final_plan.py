@@ -11,7 +11,7 @@ from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan
 from trainhub_launch.scheduler.placement import PlacedNode, Placement
 from trainhub_launch.spec_reader import read_spec
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 MAX_PORTS = 64
 

@@ -15,7 +15,7 @@ from jobs.models import Artifact, AttemptNode, Run
 from jobs.transfer import senders
 from trainhub_launch.report import AttemptFact, OutputFile
 from trainhub_launch.states import Phase
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 from workspaces.stored_files import blobs, paths
 
 _OF_A_NODE = re.compile(r"node_(\d{1,9})/")

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 
 from clusters.offers import AttemptKey
 from jobs.models import Attempt
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 
 def quarantined_leases() -> frozenset[AttemptKey]:

@@ -18,7 +18,7 @@ from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.states import Reason, RunState
 from jobs.task_messages import wake_soon
 from trainhub_launch.states import Phase, StopReason
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 _STATE_OF_PHASE = {Phase.RUNNING: RunState.RUNNING, Phase.UPLOADING: RunState.FINALIZING}
 

@@ -14,7 +14,7 @@ from jobs.models import Attempt, Member, Run
 from jobs.outcomes import rank_failure
 from jobs.querysets import RunQuerySet
 from jobs.states import FINAL, MemberState, RunKind, RunState
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 
 def store_cause(run_id: str, attempt: int) -> Cause | None:

@@ -25,7 +25,7 @@ from trainhub_launch.data.checkpoint_order import CheckpointOrder, OrderedFile, 
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import RunSpec
 from trainhub_launch.states import Phase
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 # What an attempt has saved last is not waited for longer: its node may be stuck.
 PATIENCE = timedelta(minutes=15)

@@ -43,7 +43,7 @@ from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.spec_reader import read_spec
 from trainhub_launch.states import Phase
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 NONCE = re.compile(r"[0-9a-f]{32}\Z")
 CLAIMABLE = (RunState.PROVISIONING, RunState.PREPARING, RunState.RUNNING)

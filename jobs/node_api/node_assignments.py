@@ -15,7 +15,7 @@ from jobs.models import AttemptNode, DataOrder
 from jobs.node_api.assignment import Assignment, Key
 from jobs.node_api.order_assignment import COLUMNS, BuildAssignment, ProbeAssignment, order_assignment
 from jobs.node_api.run_assignment import run_assignment
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 # For so long the reports of a busy node share one query: a flood of log bytes does not cost a query each.
 REUSED_S = 0.2

@@ -15,7 +15,7 @@ from jobs.models import AttemptNode
 from jobs.node_api.run_assignment import RunAssignment
 from jobs.states import Reason
 from trainhub_launch.report import AttemptFact
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 
 @compiled

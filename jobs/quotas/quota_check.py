@@ -18,7 +18,7 @@ from trainhub_launch.scheduler.capacity import Demand
 from trainhub_launch.scheduler.placement import Placement
 from trainhub_launch.scheduler.quotas import QuotaBalance, quota_refusal
 from trainhub_launch.scheduler.rejections import Refusal
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import User, Workspace
 
 WORKSPACE, PEOPLE, PERSON = "workspace", "people", "person"

@@ -19,7 +19,7 @@ from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.queue_placement import queued_runs
 from trainhub_launch.scheduler.autoscaler import Bounds, Decision, ScalableNode, decide
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, counted
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from trainhub_launch.scheduler.capacity import Demand
 from trainhub_launch.scheduler.fair_share import FairQueue, Turn
 from trainhub_launch.spec import RunSpec
 from trainhub_launch.spec_reader import read_spec
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 # Between its lease and the start of its ranks, from which the time limit counts, a run may take so long.
 START_ALLOWANCE_S = 60

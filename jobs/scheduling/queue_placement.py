@@ -23,7 +23,7 @@ from jobs.scheduling.queue_order import QueuedRun, with_demands
 from jobs.states import Reason
 from trainhub_launch.frameworks import demand
 from trainhub_launch.spec_reader import read_spec
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 log = logging.getLogger(__name__)
 # A pass restarts whenever another worker has placed a run meanwhile; the next tick continues in any case.

@@ -21,7 +21,7 @@ from jobs.scheduling.submission import SubmitRefused, clone_spec, resumed_spec, 
 from jobs.states import Reason, RunKind, RunState
 from jobs.task_messages import cancel_outside_soon, wake_soon
 from workspaces import audit
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import User
 
 __all__ = [

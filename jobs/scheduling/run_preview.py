@@ -38,7 +38,7 @@ from trainhub_launch.scheduler.capacity import Demand, FreeNode
 from trainhub_launch.scheduler.quotas import quota_refusal, waiting_refusal
 from trainhub_launch.spec import ExampleSource, GitSource, RunSpec
 from workspaces.access import Principal, may_operate
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import Workspace
 from workspaces.secrets import store as secrets
 from workspaces.states import Role

@@ -30,7 +30,7 @@ from trainhub_launch.spec import DataInput, ExampleSource, GitSource, RunSpec, S
 from trainhub_launch.spec_reader import read_spec
 from workspaces import audit, background_loop
 from workspaces.access import Principal, archived, lacking
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import Workspace
 from workspaces.states import Role
 

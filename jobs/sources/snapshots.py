@@ -23,7 +23,7 @@ from jobs.sources.examples import Example, example, examples
 from jobs.sources.folders import SourceTree
 from jobs.sources.source_files import FIELD, SnapshotError, read_chunks
 from workspaces.access import Principal
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import Workspace
 from workspaces.stored_files import blob_gc, blob_writer, blobs
 

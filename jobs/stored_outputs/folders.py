@@ -11,7 +11,7 @@ from trainhub_launch.data.outputs import StoreFolder
 from trainhub_launch.data.stores import OUTPUT_KINDS, SignIn, folder_store
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import RunSpec
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import Workspace
 
 

@@ -22,7 +22,7 @@ from registry.models import Export, ModelVersion
 from registry.registration import EXPORT, Words, add_version
 from registry.registration import outputs as origin_of_outputs
 from trainhub_launch.json_types import JsonObject
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 from workspaces.stored_files import blobs
 from workspaces.task_names import TaskName
 

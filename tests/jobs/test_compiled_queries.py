@@ -15,7 +15,7 @@ from django.utils import timezone
 from jobs.models import AttemptNode, Run
 from tests.jobs.builders import Played, launched, node
 from workspaces.access import Principal
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 
 pytestmark = pytest.mark.django_db
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from workspaces.compiled_queries import compiled
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import Channel, Delivery, Membership
 from workspaces.notifications.events import TEST, Event
 

@@ -1,0 +1,1 @@
+"""How the hub uses its database."""
