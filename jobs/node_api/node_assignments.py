@@ -31,6 +31,9 @@ COLUMNS_OF_PARTS = (
     "attempt__run__workspace_id",
 )
 
+# Node id, order id, and COLUMNS.
+OrderRow = tuple[Any, ...]
+
 
 class AssignmentCache:
     """The unsettled assignments of one node, as this process read them last."""
@@ -91,7 +94,7 @@ def refresh(caches: Mapping[int, AssignmentCache]) -> None:
 
 def _assignments(
     parts: Iterable[AttemptNode],
-    orders: Iterable[tuple[Any, ...]],
+    orders: Iterable[OrderRow],
     previous: Mapping[int, dict[Key, Assignment]],
 ) -> dict[int, dict[Key, Assignment]]:
     """Returns node id -> key -> assignment. `previous` is read before, whose log names still hold."""
@@ -120,7 +123,7 @@ def _parts() -> QuerySet[AttemptNode]:
     )
 
 
-def _orders(nodes: Q) -> QuerySet[Any, tuple[Any, ...]]:
+def _orders(nodes: Q) -> QuerySet[EnvironmentBuild, OrderRow]:
     """One query for all kinds: this is read with each report of a busy node."""
     # Orders that wait for their turn are no assignment yet.
     rows = [
@@ -141,10 +144,10 @@ def _all_parts() -> QuerySet[AttemptNode]:
 
 
 @compiled
-def _orders_of_node(node_id: int) -> QuerySet[Any, tuple[Any, ...]]:
+def _orders_of_node(node_id: int) -> QuerySet[EnvironmentBuild, OrderRow]:
     return _orders(Q(node_id=node_id))
 
 
 @compiled
-def _all_orders() -> QuerySet[Any, tuple[Any, ...]]:
+def _all_orders() -> QuerySet[EnvironmentBuild, OrderRow]:
     return _orders(Q())

@@ -25,6 +25,7 @@ from typing import Any, ParamSpec, TypeVar
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models.query import ModelIterable, QuerySet
 
+AnyQuerySet = QuerySet[Any, Any]
 P = ParamSpec("P")
 T = TypeVar("T")
 # Marks stand for arguments until the query is compiled. They are values that the columns could have: a number
@@ -36,7 +37,7 @@ class _Compiled:
     """The SQL of one query for one kind of database. `places`: the index of the argument for each parameter,
     None for constants."""
 
-    def __init__(self, function: Callable[..., QuerySet[Any, Any]], arguments: tuple[object, ...]) -> None:
+    def __init__(self, function: Callable[..., AnyQuerySet], arguments: tuple[object, ...]) -> None:
         marks = [_mark(argument, index) for index, argument in enumerate(arguments)]
         self._queryset = function(*marks)
         self._compiler = self._queryset.query.get_compiler(DEFAULT_DB_ALIAS)
