@@ -1,6 +1,6 @@
 # `make up` runs TrainHub; `make demo` shows it with simulated GPUs; `make test` runs everything that must hold.
 PY := .venv/bin/python
-.PHONY: up demo sdk-wheels test system-packages compiled-tests coverage test-quick test-cgroup2 test-nfs test-slurm test-postgresql test-curated test-long lint bench fuzz lock audit sbom
+.PHONY: up demo sdk-wheels test system-packages compiled-tests coverage test-quick test-cgroup2 test-nfs test-slurm test-postgresql test-curated test-long test-chaos lint bench fuzz lock audit sbom
 .DEFAULT_GOAL := up
 # Where it is set, every process of the tests would compile a thousand test files again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -61,6 +61,11 @@ test-curated: .venv/ready-dev
 test-long: .venv/ready-dev
 	@.ci/system-packages
 	@TRAINHUB_TEST_LONG=1 exec $(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m long $(PYTEST)
+
+# A whole installation under random troubles, for SECONDS (default 1800). SEED repeats the troubles of an earlier run.
+test-chaos: .venv/ready-dev
+	@.ci/system-packages
+	@TRAINHUB_TEST_LONG=1 TRAINHUB_CHAOS_SECONDS=$(or $(SECONDS),1800) TRAINHUB_CHAOS_SEED=$(or $(SEED),0) exec $(PY) -m pytest -q -o log_cli=true -m hosts tests/chaos $(PYTEST)
 
 lint: .venv/ready-dev
 	@$(PY) -m ruff check --quiet .

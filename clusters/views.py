@@ -20,7 +20,7 @@ from clusters.kinds import SLURM
 from clusters.models import JoinToken, Node
 from clusters.node_reports.notices import agent_version, has_other_agent
 from clusters.overview import ClusterCard, cluster_card, cluster_cards, node_cards
-from clusters.slurm_partitions.partition_overview import partition_overview
+from clusters.slurm_partitions.partition_page import show_partition
 from clusters.visibility import clusters_of, visible_nodes
 from trainhub_launch.metrics import GPU_KEYS
 from workspaces.access import WorkspaceRequest, must_operate, needs
@@ -60,7 +60,7 @@ def cluster(request: WorkspaceRequest, name: str) -> HttpResponse:
     workspace = request.principal.workspace
     card = cluster_card(get_object_or_404(clusters_of(workspace), name=name), workspace)
     if card.cluster.kind == SLURM:
-        return _partition(request, card)
+        return show_partition(request, card)
     page = "clusters/_cluster.html" if request.headers.get("HX-Request") else "clusters/cluster.html"
     return render(
         request,
@@ -72,14 +72,6 @@ def cluster(request: WorkspaceRequest, name: str) -> HttpResponse:
             "added_at": min((node.node.created_at for node in card.nodes), default=None),
         },
     )
-
-
-def _partition(request: WorkspaceRequest, card: ClusterCard) -> HttpResponse:
-    """Shows a cluster that is a partition of a Slurm."""
-    page = (
-        "clusters/slurm/_cluster.html" if request.headers.get("HX-Request") else "clusters/slurm/cluster.html"
-    )
-    return render(request, page, {"card": card, "slurm": partition_overview(card.cluster)})
 
 
 @needs(Role.VIEWER)

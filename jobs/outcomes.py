@@ -234,7 +234,10 @@ def _missing_end(parts: Sequence[NodePart]) -> tuple[Reason, JsonObject] | None:
             if StopReason.CANCELED in stopping:
                 return Reason.CANCELED, {"who": f"node {stopping[StopReason.CANCELED].node}"}
             if StopReason.OUTSIDE in stopping:
-                detail = f"{stopping[StopReason.OUTSIDE].node} was told by the cluster's scheduler to end."
+                detail = (
+                    f"{stopping[StopReason.OUTSIDE].node} was told by the cluster's scheduler to end, which "
+                    "has not said why. Submit the run again; if that happens again, ask who runs the cluster."
+                )
                 return Reason.ENDED_OUTSIDE, {"detail": detail}
             if StopReason.ORPHAN in stopping:
                 return Reason.ORPHANED, {"node": stopping[StopReason.ORPHAN].node}

@@ -6,20 +6,23 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from django.db import transaction
 from django.utils import timezone
 
 from clusters.allocations import partitions, unix_accounts
 from clusters.allocations.states import TRANSITIONS, AllocationState
-from clusters.backends.contract import Request
+from clusters.backends.contract import AttemptKey, Request
+from clusters.backends.slurm.client import SlurmClient, read_jobs
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
-from clusters.backends.slurm.job_list import JobStatus, job_ids_by_name, read_jobs
+from clusters.backends.slurm.job_status import JobStatus
 from clusters.backends.slurm.reasons import explain_reason
+from clusters.backends.slurm.script import BatchJob
 from clusters.backends.slurm.states import JobPhase, SlurmState
-from clusters.backends.slurm.submission import SUBMIT_TIMEOUT_S, cancel_jobs, submit_job
+from clusters.backends.slurm.submission import SUBMIT_TIMEOUT_S
 from clusters.models import Allocation, SlurmPartition
 
 log = logging.getLogger(__name__)
@@ -69,55 +72,86 @@ def request_allocation(request: Request) -> Allocation:
             "sentence": "It is being submitted to Slurm.",
         },
     )
+    if allocation.state == S.WANTED and allocation.calling_until is None and allocation.account != account:
+        # The table was changed before Slurm heard of it.
+        advance(allocation, S.WANTED, account=account)
     return allocation
 
 
-def submit(allocation: Allocation, row: SlurmPartition, name: str, script: str) -> None:
-    """Submits the job. What Slurm refuses is over, with its own words; anything else is tried again. `name`:
-    the job's own, by which it is found if an earlier submission got no answer."""
+def submit(allocation: Allocation, row: SlurmPartition, job: BatchJob) -> None:
+    """Submits the job. What Slurm refuses is over, with its own words; anything else is tried again. By its
+    name, which no other has, it is found if an earlier submission got no answer."""
     if not allocation.account:
         sentence = unix_accounts.no_account_sentence(allocation.cluster, allocation.person)
         advance(allocation, S.OVER, refused=True, sentence=sentence)
         return
+    try:
+        client = partitions.client_of(row, allocation.account, allocation.person)
+    except SlurmError as error:
+        _wait(allocation, row, error)
+        return
     now = timezone.now()
     # Of two workers with the same run, one calls.
     mine = Allocation.objects.filter(pk=allocation.pk, state=S.WANTED, calling_until=allocation.calling_until)
-    if (allocation.calling_until or now) > now or not mine.update(calling_until=now + CALL_WITHIN, name=name):
+    if (allocation.calling_until or now) > now or not mine.update(
+        calling_until=now + CALL_WITHIN, name=job.name
+    ):
         return
     try:
-        job_id = _find_or_submit(allocation, row, name, script)
+        job_id = _find_or_submit(allocation, client, job)
     except SlurmError as error:
-        if error.fault in (SlurmFault.REFUSED, SlurmFault.NO_ACCOUNT):
-            advance(allocation, S.OVER, refused=True, sentence=str(error))
-        else:
-            next_at = timezone.now() + RETRY_AFTER
-            advance(allocation, S.WANTED, sentence=str(error), calling_until=next_at)
-            partitions.record_trouble(row, error, timezone.now())
+        _wait(allocation, row, error, calling_until=timezone.now() + RETRY_AFTER)
         return
     if not advance(allocation, S.QUEUED, job_id=job_id, sentence=f"Job {job_id} is in Slurm's queue."):
         # It was canceled while it was submitted.
-        cancel_of_account(row, allocation.account, [job_id])
+        _cancel_jobs(row, [allocation], [job_id])
 
 
-def _find_or_submit(allocation: Allocation, row: SlurmPartition, name: str, script: str) -> int:
+def _wait(allocation: Allocation, row: SlurmPartition, error: SlurmError, **fields: object) -> None:
+    """Ends the request if Slurm has refused it; otherwise it waits, and says for what."""
+    if error.fault in (SlurmFault.REFUSED, SlurmFault.NO_ACCOUNT):
+        advance(allocation, S.OVER, refused=True, sentence=str(error))
+        return
+    if fields or allocation.sentence != str(error):
+        advance(allocation, S.WANTED, sentence=str(error), **fields)
+    # A token is the person's own matter, and others' jobs go on.
+    if error.fault is not SlurmFault.TOKEN:
+        partitions.record_trouble(row, error, timezone.now())
+
+
+def _find_or_submit(allocation: Allocation, client: SlurmClient, job: BatchJob) -> int:
     """Returns the number of the job. An earlier call whose answer nobody got may have queued it."""
-    commands = partitions.commands_as(row, allocation.account)
-    queued = [] if allocation.calling_until is None else job_ids_by_name(commands, name)
-    return queued[-1] if queued else submit_job(commands, script)
+    queued = [] if allocation.calling_until is None else client.jobs_named(job.name)
+    return queued[-1] if queued else client.submit(job)
 
 
-def cancel_all(allocations: Iterable[Allocation]) -> None:
-    """Gives them up, whatever they have, with one call for each account. What Slurm does not take now is
-    asked for again as long as the jobs are there."""
-    jobs: dict[tuple[int, str], list[Allocation]] = defaultdict(list)
+def cancel_all(allocations: Sequence[Allocation]) -> Mapping[AttemptKey, str]:
+    """Gives them up, whatever they have, with one call for each person. What Slurm does not take now is
+    asked for again as long as the jobs are there. Returns those for which somebody has to do something first,
+    with the sentence what."""
+    Allocation.objects.filter(pk__in=[item.pk for item in allocations], cancel_requested_at=None).update(
+        cancel_requested_at=timezone.now()
+    )
+    jobs: dict[tuple[int, str, int | None], list[Allocation]] = defaultdict(list)
     for allocation in allocations:
         if allocation.state == S.WANTED:
             _find_or_give_up(allocation)
         if allocation.job_id is not None:
-            jobs[allocation.cluster_id, allocation.account].append(allocation)
-    for (_, account), items in jobs.items():
+            jobs[allocation.cluster_id, allocation.account, allocation.person_id].append(allocation)
+    waiting: dict[AttemptKey, str] = {}
+    for items in jobs.values():
         row = partitions.partition_of(items[0].cluster)
-        cancel_of_account(row, account, [item.job_id for item in items if item.job_id is not None])
+        sentence = _cancel_jobs(row, items, [item.job_id for item in items if item.job_id is not None])
+        if sentence:
+            waiting |= {(item.holder, item.attempt): _waiting_sentence(item, sentence) for item in items}
+    return waiting
+
+
+def _waiting_sentence(allocation: Allocation, sentence: str) -> str:
+    return (
+        f"Slurm's job {allocation.job_id} could not be canceled yet: it is as soon as that is possible. If "
+        f"Slurm starts it before, it ends by itself. {sentence}"
+    )
 
 
 def _find_or_give_up(allocation: Allocation) -> None:
@@ -128,7 +162,7 @@ def _find_or_give_up(allocation: Allocation) -> None:
     if allocation.calling_until is not None:
         row = partitions.partition_of(allocation.cluster)
         try:
-            queued = job_ids_by_name(partitions.commands_as(row, allocation.account), allocation.name)
+            queued = _client_for_search(row, allocation).jobs_named(allocation.name)
         except SlurmError as error:
             partitions.record_trouble(row, error, now)
             return
@@ -138,12 +172,32 @@ def _find_or_give_up(allocation: Allocation) -> None:
     advance(allocation, S.OVER, sentence="It was canceled before it was submitted.")
 
 
-def cancel_of_account(row: SlurmPartition, account: str, job_ids: Sequence[int]) -> None:
+def _client_for_search(row: SlurmPartition, allocation: Allocation) -> SlurmClient:
+    """Returns the Slurm as the job's owner, who sees it in any case; without a token, as the observer."""
     try:
-        cancel_jobs(partitions.commands_as(row, account), job_ids)
+        return partitions.client_of(row, allocation.account, allocation.person)
+    except SlurmError as error:
+        if error.fault is not SlurmFault.TOKEN:
+            raise
+        return partitions.observer_of(row)
+
+
+def _cancel_jobs(row: SlurmPartition, owners: Sequence[Allocation], job_ids: Sequence[int]) -> str:
+    """Cancels jobs of one account. Returns what the person has to do first, "" if that is nothing."""
+    sentence = ""
+    try:
+        partitions.client_of(row, owners[0].account, owners[0].person).cancel_jobs(job_ids)
     except SlurmError as error:
         log.warning("Jobs %s could not be canceled: %s", job_ids, error)
-        partitions.record_trouble(row, error, timezone.now())
+        if error.fault is SlurmFault.TOKEN:
+            sentence = str(error)
+        else:
+            partitions.record_trouble(row, error, timezone.now())
+    for owner in owners:
+        trouble = _waiting_sentence(owner, sentence) if sentence else ""
+        if owner.cancel_trouble != trouble:
+            Allocation.objects.filter(pk=owner.pk).update(cancel_trouble=trouble)
+    return sentence
 
 
 @dataclass(frozen=True)
@@ -152,22 +206,21 @@ class EndedJob:
 
     allocation: Allocation
     state: SlurmState | None = None
-    canceled_by: int | None = None
+    canceled_by: int | str | None = None
 
 
-def observe(now: datetime) -> list[EndedJob]:
-    """Looks at all open allocations with one call for each cluster. Returns those whose job has ended, which
-    are over now. A Slurm that does not answer says nothing about any job."""
+def observe(now: datetime, tell: Callable[[EndedJob], None]) -> None:
+    """Looks at all open allocations with one call for each cluster. Tells of those whose job has ended, which
+    are over once that is done. A Slurm that does not answer says nothing about any job."""
     by_cluster: dict[int, list[Allocation]] = defaultdict(list)
     rows = Allocation.objects.filter(over_at=None).exclude(job_id=None).select_related("cluster", "person")
     for allocation in rows:
         by_cluster[allocation.cluster_id].append(allocation)
-    ended = []
     for allocations in by_cluster.values():
         row = partitions.partition_of(allocations[0].cluster)
         try:
             jobs = read_jobs(
-                partitions.commands_as(row),
+                partitions.observer_of(row),
                 [item.job_id for item in allocations if item.job_id is not None],
                 has_accounting=bool(row.has_accounting),
             )
@@ -176,14 +229,15 @@ def observe(now: datetime) -> list[EndedJob]:
             continue
         partitions.record_trouble(row, None, now)
         for allocation in allocations:
-            end = _store(allocation, jobs.get(allocation.job_id or 0), now)
-            if end is not None:
-                ended.append(end)
+            # Both or none: a run that did not hear of the end would be taken for one that lost its nodes.
+            with transaction.atomic():
+                end = _store(allocation, jobs.get(allocation.job_id or 0), now)
+                if end is not None:
+                    tell(end)
         # One statement for all, because few rows have changed otherwise. After them: who reads that Slurm was
         # heard must also read what it said.
         present = [item.pk for item in allocations if item.job_id in jobs]
         Allocation.objects.filter(pk__in=present).update(seen_at=now)
-    return ended
 
 
 def _store(allocation: Allocation, job: JobStatus | None, now: datetime) -> EndedJob | None:

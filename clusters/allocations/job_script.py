@@ -1,4 +1,4 @@
-"""The script of an allocation: it starts the node program on each of its nodes, for one run."""
+"""The job of an allocation: its script starts the node program on each of its nodes, for one run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clusters.backends.contract import Request
 from clusters.backends.slurm import node_start
-from clusters.backends.slurm.script import BatchJob, WarningSignal, batch_script
+from clusters.backends.slurm.script import BatchJob, WarningSignal
 from clusters.backends.slurm.settings import SlurmSettings
 
 CLAIM, FINGERPRINT, GRACE = "TRAINHUB_CLAIM", "TRAINHUB_HUB_FINGERPRINT", "TRAINHUB_GRACE_S"
@@ -33,31 +33,29 @@ class NodeProgram:
     archive: str = ""
 
 
-def job_script(settings: SlurmSettings, request: Request, program: NodeProgram, losses: int = 0) -> str:
-    """Returns what sbatch gets. `losses`: how many jobs the attempt had before."""
+def batch_job(settings: SlurmSettings, request: Request, program: NodeProgram, losses: int = 0) -> BatchJob:
+    """Returns the job of an attempt. `losses`: how many jobs the attempt had before."""
     demand = request.demand
     # Without limits of its own a run gets a core for each of its processes.
     cores = math.ceil(demand.cpus) or demand.gpus or demand.slots or 1
     log = f"{settings.shared_folder}/trainhub-%j.log" if settings.shared_folder else "/dev/null"
-    return batch_script(
-        BatchJob(
-            name=job_name(request, losses),
-            partition=settings.partition,
-            body=_body(demand.nodes, program),
-            nodes=demand.nodes,
-            cpus_per_task=cores,
-            gpus_per_node=demand.gpus,
-            gres=settings.gres_name(),
-            memory_mb=math.ceil(demand.memory_bytes / MB),
-            time_limit_s=time_limit_s(settings, request),
-            # The ranks are asked to end while there is still time to save. Slurm sends it to every process of
-            # the job, so it must be one that does nothing to a process that does not wait for it.
-            warning=WarningSignal("URG", request.grace_s + END_ALLOWANCE_S),
-            account=settings.account,
-            qos=settings.qos,
-            output=log,
-            environment=_variables(settings, program, request),
-        )
+    return BatchJob(
+        name=job_name(request, losses),
+        partition=settings.partition,
+        body=_body(demand.nodes, program),
+        nodes=demand.nodes,
+        cpus_per_task=cores,
+        gpus_per_node=demand.gpus,
+        gres=settings.gres_name(),
+        memory_mb=math.ceil(demand.memory_bytes / MB),
+        time_limit_s=time_limit_s(settings, request),
+        # The ranks are asked to end while there is still time to save. Slurm sends it to every process of
+        # the job, so it must be one that does nothing to a process that does not wait for it.
+        warning=WarningSignal("URG", request.grace_s + END_ALLOWANCE_S),
+        account=settings.account,
+        qos=settings.qos,
+        output=log,
+        environment=_variables(settings, program, request),
     )
 
 

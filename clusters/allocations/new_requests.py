@@ -35,5 +35,7 @@ def request_again(key: AttemptKey) -> bool:
         seen_at=None,
         estimated_at=None,
         end_report_at=None,
+        cancel_requested_at=None,
+        cancel_trouble="",
         sentence="It lost its nodes before it started, and is being submitted to Slurm again.",
     )

@@ -11,8 +11,9 @@ from django.utils import timezone
 from clusters import journal
 from clusters.allocations import allocation_requests, claim_codes, partitions
 from clusters.allocations.states import AllocationState
+from clusters.backends.slurm.client import read_jobs
 from clusters.backends.slurm.errors import SlurmError
-from clusters.backends.slurm.job_list import JobStatus, read_jobs
+from clusters.backends.slurm.job_status import JobStatus
 from clusters.backends.slurm.states import JobPhase
 from clusters.enrolment.node_tokens import enrol_node
 from clusters.models import AllocatedNode, Allocation, Cluster, Gpu, Node
@@ -68,6 +69,9 @@ def _verified(claim: Claim) -> Allocation:
     )
     if allocation is None:
         raise ClaimRefused("code", "this code belongs to no open request of this hub")
+    if allocation.cancel_requested_at is not None:
+        # As where Slurm starts a job that it could not be asked to cancel. So the job ends by itself.
+        raise ClaimRefused("code", "the run was canceled")
     if allocation.job_id is None:
         raise ClaimTooEarly("job_id", "the hub has not stored the number of this job yet")
     if allocation.job_id != claim.job_id:
@@ -85,7 +89,7 @@ def _running_job(allocation: Allocation) -> JobStatus:
     job_id = allocation.job_id or 0
     row = partitions.partition_of(allocation.cluster)
     try:
-        job = read_jobs(partitions.commands_as(row), [job_id], has_accounting=False).get(job_id)
+        job = read_jobs(partitions.observer_of(row), [job_id], has_accounting=False).get(job_id)
     except SlurmError as error:
         raise ClaimTooEarly("job_id", str(error)) from error
     if job is None or job.state.is_final:

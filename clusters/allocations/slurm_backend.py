@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 
 from django.utils import timezone
@@ -16,14 +16,16 @@ from clusters.allocations import (
     partitions,
     redemption,
     relays,
+    token_warnings,
 )
 from clusters.allocations.allocation_requests import EndedJob
-from clusters.allocations.job_script import NodeProgram, job_name, job_script, time_limit_s
+from clusters.allocations.job_script import NodeProgram, batch_job, time_limit_s
 from clusters.allocations.node_program import node_archive, pack_problem
 from clusters.allocations.snapshots import snapshot_of
 from clusters.allocations.states import AllocationState
 from clusters.backends.contract import AttemptKey, LostAttempt, OutsideScheduler, Request
 from clusters.backends.slurm.nodes import SlurmNode
+from clusters.backends.slurm.script import batch_script
 from clusters.backends.slurm.states import JobPhase, SlurmState
 from clusters.enrolment.join import ca_fingerprint
 from clusters.models import AllocatedNode, Allocation, Cluster
@@ -36,6 +38,8 @@ FIELD = "resources.cluster"
 
 
 class SlurmScheduler:
+    name = "Slurm"
+
     def place(self, request: Request) -> tuple[FreeNode, ...] | Refusal:
         cluster = request.cluster
         row = partitions.partition_of(cluster)
@@ -66,8 +70,8 @@ class SlurmScheduler:
                 ca_fingerprint(),
                 archive.sha256 if archive else "",
             )
-            script = job_script(partitions.settings_of(row), request, program, allocation.losses)
-            allocation_requests.submit(allocation, row, job_name(request, allocation.losses), script)
+            job = batch_job(partitions.settings_of(row), request, program, allocation.losses)
+            allocation_requests.submit(allocation, row, job)
         if allocation.state == AllocationState.OVER:
             # Whoever saw the end of a job that Slurm had taken says why, unless that was interrupted.
             is_final = allocation.refused or not end_reports.is_recent(allocation, timezone.now())
@@ -85,7 +89,7 @@ class SlurmScheduler:
             ca_fingerprint(),
             "<SHA-256 of the node program>",
         )
-        return job_script(partitions.settings_of(row), request, program)
+        return batch_script(batch_job(partitions.settings_of(row), request, program))
 
     def waits(self, cluster: Cluster) -> Mapping[AttemptKey, str]:
         queued = Allocation.objects.filter(cluster=cluster, state=AllocationState.QUEUED)
@@ -112,16 +116,21 @@ class SlurmScheduler:
         )
         return [(FIELD, start), ("limits.timeout_s", end)]
 
-    def cancel(self, keys: Sequence[AttemptKey]) -> None:
-        allocation_requests.cancel_all(_of(keys))
+    def cancel(self, keys: Sequence[AttemptKey]) -> Mapping[AttemptKey, str]:
+        return allocation_requests.cancel_all(_of(keys))
+
+    def pending_cancel(self, holder: str) -> str:
+        waiting = Allocation.objects.filter(holder=holder, over_at=None).exclude(cancel_trouble="")
+        return waiting.values_list("cancel_trouble", flat=True).first() or ""
 
     def open_attempts(self) -> list[AttemptKey]:
         return list(Allocation.objects.filter(over_at=None).values_list("holder", "attempt"))
 
-    def observe(self) -> list[LostAttempt]:
+    def observe(self, tell: Callable[[LostAttempt], None]) -> None:
+        token_warnings.warn_of_ends(timezone.now())
         # Not at once: whoever is told of the end must be the first to act on it.
         redemption.release_nodes_of_ended()
-        return [_lost(end) for end in allocation_requests.observe(timezone.now())]
+        allocation_requests.observe(timezone.now(), lambda end: tell(_lost(end)))
 
     def may_explain(self, key: AttemptKey, now: datetime) -> bool:
         return end_reports.may_explain(key, now)

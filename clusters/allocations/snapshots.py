@@ -14,10 +14,9 @@ from datetime import datetime
 from django.utils import timezone
 
 from clusters.allocations import partitions
-from clusters.allocations.bounded_commands import BoundedCommands
 from clusters.backends.slurm.errors import SlurmError
-from clusters.backends.slurm.job_list import JobStatus, read_queue
-from clusters.backends.slurm.nodes import SlurmNode, read_nodes
+from clusters.backends.slurm.job_status import JobStatus
+from clusters.backends.slurm.nodes import SlurmNode
 from clusters.models import SlurmPartition
 from workspaces import process_caches
 
@@ -67,9 +66,9 @@ def snapshot_of(row: SlurmPartition) -> SlurmSnapshot:
 def _read(row: SlurmPartition, last: SlurmSnapshot) -> SlurmSnapshot:
     now = timezone.now()
     try:
-        commands = BoundedCommands(partitions.commands_as(row))
-        nodes = tuple(node for node in read_nodes(commands) if row.partition in node.partitions)
-        jobs = tuple(read_queue(commands, row.partition))
+        client = partitions.observer_of(row, for_page=True)
+        nodes = tuple(node for node in client.all_nodes() if row.partition in node.partitions)
+        jobs = tuple(client.queue_of(row.partition))
     except SlurmError as error:
         partitions.record_trouble(row, error, now)
         return replace(last, trouble=str(error))

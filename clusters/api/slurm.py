@@ -7,20 +7,25 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from clusters.allocations import slurm_tokens
 from clusters.allocations.login_keys import KeyUnavailable
 from clusters.api.provisioning import ClusterAdminView
 from clusters.api.slurm_serializers import (
     LoginNodeSerializer,
+    NewSlurmTokenSerializer,
     NewUnixAccountSerializer,
     SlurmTestSerializer,
+    SlurmTokenSerializer,
     UnixAccountSerializer,
 )
 from clusters.backends.slurm.examination import CheckResult
 from clusters.kinds import SLURM
-from clusters.models import Cluster
+from clusters.models import Cluster, SlurmToken
 from clusters.slurm_partitions import account_table, login_node
 from clusters.slurm_partitions.cluster_examination import examine_cluster
+from workspaces.api.permissions import AtLeast
 from workspaces.api.problems import ApiProblem
+from workspaces.states import Role
 
 
 class _PartitionView(ClusterAdminView):
@@ -72,6 +77,67 @@ class ClusterLoginKey(_LoginNodeView):
         except KeyUnavailable as error:
             raise ApiProblem(409, str(error)) from error
         return self.answer(cluster)
+
+
+class _TokenView(_PartitionView):
+    def respond_with(self, token: SlurmToken | None) -> Response:
+        if token is None:
+            raise Http404
+        return Response(SlurmTokenSerializer(token).data)
+
+    def new_token(self, request: Request) -> str:
+        serializer = NewSlurmTokenSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        return str(serializer.validated_data["token"])
+
+
+class ClusterSlurmToken(_TokenView):
+    permission_classes = [AtLeast(Role.CONTRIBUTOR)]
+
+    @extend_schema(responses=SlurmTokenSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """The caller's own token for the slurmrestd of a cluster: whose it is and when it expires. If there
+        is none, the status is 404."""
+        cluster = self.partition(request, name)
+        return self.respond_with(slurm_tokens.token_of(cluster, self.principal(request).user))
+
+    @extend_schema(request=NewSlurmTokenSerializer, responses=SlurmTokenSerializer)
+    def put(self, request: Request, name: str) -> Response:
+        """Enter or renew the caller's own token: that of their Unix account in this cluster."""
+        cluster, person = self.partition(request, name), self.principal(request).user
+        return self.respond_with(slurm_tokens.store_person_token(cluster, person, self.new_token(request)))
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, name: str) -> Response:
+        """Remove the caller's own token. Their runs wait for another one then; jobs go on."""
+        cluster, person = self.partition(request, name), self.principal(request).user
+        if not slurm_tokens.remove_token(cluster, person, person):
+            raise Http404
+        return Response(status=204)
+
+
+class ClusterObserverToken(_TokenView):
+    @extend_schema(responses=SlurmTokenSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """The token with which the hub looks at a slurmrestd: whose it is and when it expires. For
+        operators."""
+        self.operator(request)
+        return self.respond_with(slurm_tokens.token_of(self.partition(request, name), None))
+
+    @extend_schema(request=NewSlurmTokenSerializer, responses=SlurmTokenSerializer)
+    def put(self, request: Request, name: str) -> Response:
+        """Enter or renew the token with which the hub looks: that of a plain account. For operators."""
+        who, cluster = self.operator(request), self.partition(request, name)
+        return self.respond_with(slurm_tokens.store_observer_token(cluster, self.new_token(request), who))
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, name: str) -> Response:
+        """Remove the token with which the hub looks. Jobs go on, and nothing is taken for ended. For
+        operators."""
+        who, cluster = self.operator(request), self.partition(request, name)
+        if not slurm_tokens.remove_token(cluster, None, who):
+            raise Http404
+        return Response(status=204)
 
 
 class ClusterUnixAccounts(_PartitionView):

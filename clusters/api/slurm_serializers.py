@@ -7,7 +7,7 @@ from rest_framework import serializers
 from clusters.allocations import relays
 from clusters.backends.slurm.examination import CheckResult, SlurmCheck
 from clusters.backends.slurm.settings import MAX_TIME_S, MIN_TIME_S
-from clusters.models import SlurmPartition, UnixAccount
+from clusters.models import SlurmPartition, SlurmToken, UnixAccount
 from clusters.slurm_partitions.login_node import LoginNode
 
 
@@ -33,6 +33,19 @@ class PartitionSerializer(serializers.Serializer[Mapping[str, object]]):
         allow_blank=True,
         required=False,
         help_text="The group there whose members can have jobs; if empty, only the account that logs in.",
+    )
+    rest_url = serializers.CharField(
+        max_length=300,
+        allow_blank=True,
+        required=False,
+        help_text="The address of a slurmrestd, which is asked in place of commands; a change deletes all "
+        "tokens.",
+    )
+    rest_ca = serializers.CharField(
+        max_length=16000,
+        allow_blank=True,
+        required=False,
+        help_text="Certificates (PEM) of who signed that of slurmrestd; empty for those that the hub trusts.",
     )
     account = serializers.CharField(
         max_length=64, allow_blank=True, required=False, help_text="If empty, the default of each person."
@@ -135,6 +148,20 @@ class UnixAccountSerializer(serializers.Serializer[UnixAccount | Sequence[UnixAc
 class NewUnixAccountSerializer(serializers.Serializer[Mapping[str, str]]):
     person = serializers.CharField(max_length=150, help_text="The name with which the person signs in.")
     account = serializers.CharField(max_length=32, help_text="A Unix account, never root.")
+
+
+class SlurmTokenSerializer(serializers.Serializer[SlurmToken]):
+    """A token for slurmrestd; its value is never shown."""
+
+    account = serializers.CharField(help_text="The Unix account that Slurm knows by it.")
+    expires_at = serializers.DateTimeField()
+    stored_at = serializers.DateTimeField()
+
+
+class NewSlurmTokenSerializer(serializers.Serializer[Mapping[str, str]]):
+    token = serializers.CharField(
+        max_length=4096, help_text="What `scontrol token` prints, or the part of it after the equals sign."
+    )
 
 
 class LoginNodeSerializer(serializers.Serializer[LoginNode]):

@@ -27,6 +27,8 @@ urlpatterns = [
     path("clusters/<slug:name>/login-node/", slurm.ClusterLoginNode.as_view()),
     path("clusters/<slug:name>/login-node/rotate-key/", slurm.ClusterLoginKey.as_view()),
     path("clusters/<slug:name>/unix-accounts/", slurm.ClusterUnixAccounts.as_view()),
+    path("clusters/<slug:name>/slurm-token/", slurm.ClusterSlurmToken.as_view()),
+    path("clusters/<slug:name>/observer-token/", slurm.ClusterObserverToken.as_view()),
     path("clusters/<slug:name>/shares/", fair_share.ClusterShares.as_view()),
     path("clusters/<slug:name>/windows/", node_windows.ClusterWindows.as_view()),
     path("clusters/<slug:name>/windows/<int:pk>/", node_windows.ClusterWindow.as_view()),

@@ -3,7 +3,7 @@ it only where a kind has settings or a view of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -49,7 +49,9 @@ class LostAttempt:
 
 class OutsideScheduler(Protocol):
     """A queue outside of the hub, which decides who is next. Every method may be called again with the same
-    arguments."""
+    arguments. `name`: what people call it."""
+
+    name: str
 
     def place(self, request: Request) -> tuple[FreeNode, ...] | Refusal:
         """Asks for nodes, and returns them once the attempt has them all and they report. A refusal that is
@@ -69,14 +71,20 @@ class OutsideScheduler(Protocol):
         """Returns what holds for such a run there and not in other clusters: fields of the spec, each with a
         sentence."""
 
-    def cancel(self, keys: Sequence[AttemptKey]) -> None:
-        """Gives up what the attempts have or wait for."""
+    def cancel(self, keys: Sequence[AttemptKey]) -> Mapping[AttemptKey, str]:
+        """Gives up what the attempts have or wait for. Returns those whose scheduler could not be told so for
+        want of something that a person has to do, with the sentence what: to be asked again."""
+
+    def pending_cancel(self, holder: str) -> str:
+        """Returns why something of this holder is not given up yet although `cancel` was called, "" if that
+        is not so."""
 
     def open_attempts(self) -> list[AttemptKey]:
         """Returns the attempts that have or wait for something, in all clusters of this kind."""
 
-    def observe(self) -> list[LostAttempt]:
-        """Looks at what became of all that `open_attempts` returns. Returns the attempts whose end is new."""
+    def observe(self, tell: Callable[[LostAttempt], None]) -> None:
+        """Looks at what became of all that `open_attempts` returns. Tells of each attempt whose end is new,
+        in the transaction that stores the end: whoever is interrupted is told again."""
 
     def may_explain(self, key: AttemptKey, now: datetime) -> bool:
         """To be asked when the nodes of an attempt report an end that may have been caused outside. Returns

@@ -8,7 +8,7 @@ from clusters.models.leases import Hearing, Lease
 from clusters.models.machines import ClusterEvent, ProvidedMachine
 from clusters.models.nodes import Cluster, Gpu, JoinToken, Node, NodeEvent
 from clusters.models.quotas import DiskUse, Quota
-from clusters.models.slurm import AllocatedNode, Allocation, SlurmPartition, UnixAccount
+from clusters.models.slurm import AllocatedNode, Allocation, SlurmPartition, SlurmToken, UnixAccount
 from clusters.models.telemetry import StoredSeries, TelemetryChunk, TelemetrySlice
 from clusters.models.windows import NodeReservation
 
@@ -33,6 +33,7 @@ __all__ = [
     "ProvidedMachine",
     "Quota",
     "SlurmPartition",
+    "SlurmToken",
     "StoredSeries",
     "TelemetryChunk",
     "TelemetrySlice",

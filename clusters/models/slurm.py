@@ -25,6 +25,8 @@ class SlurmPartition(models.Model):
     host_key = models.TextField(blank=True)
     login_group = models.CharField(max_length=32, blank=True)
     public_key = models.CharField(max_length=200, blank=True)
+    rest_url = models.CharField(max_length=300, blank=True)
+    rest_ca = models.TextField(blank=True)
     relay_host = models.CharField(max_length=255, blank=True)
     relay_port = models.PositiveIntegerField(default=0)
     relay_trouble = models.TextField(blank=True)
@@ -56,6 +58,29 @@ class UnixAccount(models.Model):
         ]
 
 
+class SlurmToken(models.Model):
+    """A token of a Unix account for the slurmrestd of a cluster; its value is a secret of the hub
+    (`clusters.allocations.slurm_tokens`).
+
+    `person`: whose account it is, None = the observer's, with which the hub looks. `warned_at`: when somebody
+    was told that it ends soon."""
+
+    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="slurm_tokens")
+    person = models.ForeignKey(User, models.CASCADE, null=True, blank=True, related_name="+")
+    account = models.CharField(max_length=32)
+    expires_at = models.DateTimeField()
+    stored_at = models.DateTimeField(default=timezone.now)
+    warned_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "person"], name="one_slurm_token_per_person"),
+            models.UniqueConstraint(
+                fields=["cluster"], condition=models.Q(person=None), name="one_observer_token"
+            ),
+        ]
+
+
 class Allocation(models.Model):
     """One job in Slurm's queue: the nodes of one attempt of a run, from the request to the end.
 
@@ -67,7 +92,8 @@ class Allocation(models.Model):
     answer to its submission may come; later Slurm may have the job, although nobody knows its number.
     `losses`: how many jobs it lost before the attempt started. `end_report_at`: when its nodes first
     reported an end that Slurm may have caused. `trouble`: why one of its nodes could not start the node
-    program, as that node says."""
+    program, as that node says. `cancel_requested_at`: since when it is given up, `cancel_trouble`: why Slurm
+    could not be told so yet, "" = it was."""
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="allocations")
     holder = models.CharField(max_length=32, db_index=True)
@@ -85,6 +111,8 @@ class Allocation(models.Model):
     losses = models.PositiveIntegerField(default=0)
     end_report_at = models.DateTimeField(null=True, blank=True)
     trouble = models.CharField(max_length=400, blank=True)
+    cancel_requested_at = models.DateTimeField(null=True, blank=True)
+    cancel_trouble = models.TextField(blank=True)
     nodes = models.JSONField(default=list)
     estimated_at = models.DateTimeField(null=True, blank=True)
     requested_at = models.DateTimeField(default=timezone.now)

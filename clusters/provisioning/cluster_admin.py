@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from clusters.allocations import login_keys
+from clusters.allocations import login_keys, slurm_tokens
 from clusters.enrolment.node_tokens import EnrolmentError, check_name
 from clusters.kinds import AGENT, BACKENDS, SLURM
 from clusters.models import Allocation, Cluster, SlurmPartition, UnixAccount
@@ -162,6 +162,7 @@ def delete(cluster: Cluster, who: User) -> None:
     # A later cluster of this name decides anew whose jobs are under which account.
     UnixAccount.objects.filter(cluster=current).delete()
     login_keys.forget_key(current.pk)
+    slurm_tokens.forget_tokens(current)
     audit.record(who, "cluster.deleted", current.name)
     # Journals and leases refer to nodes, so a cluster that ever had a node is hidden and not deleted.
     if not current.nodes.exists():

@@ -21,8 +21,9 @@ from clusters.provisioning import cluster_admin
 from clusters.provisioning.forms import CommonForm
 from clusters.slurm_partitions import account_table, login_node
 from clusters.slurm_partitions.cluster_examination import examine_cluster
-from clusters.slurm_partitions.forms import PartitionForm, UnixAccountForm
+from clusters.slurm_partitions.forms import PartitionForm, SlurmTokenForm, UnixAccountForm
 from clusters.slurm_partitions.partition_settings import PartitionRefused
+from clusters.slurm_partitions.token_access import observer_access
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, operators_only
 from workspaces.authentication.confirmation import requires_password
@@ -35,10 +36,11 @@ class _Forms:
     common: CommonForm
     partition: PartitionForm
     account: UnixAccountForm
+    observer: SlurmTokenForm | None = None
 
     @property
     def is_refused(self) -> bool:
-        return any(form.is_bound for form in (self.common, self.account))
+        return self.observer is not None or any(form.is_bound for form in (self.common, self.account))
 
 
 def add_errors(form: forms.Form, partition: PartitionForm, error: SpecError) -> None:
@@ -134,6 +136,11 @@ def rotate_login_key(request: WorkspaceRequest, name: str) -> HttpResponse:
     return redirect("cluster-edit", cluster.name)
 
 
+def show_refused_token(request: WorkspaceRequest, cluster: Cluster, form: SlurmTokenForm) -> HttpResponse:
+    """Shows the settings with what is wrong about the observer's token beside its field."""
+    return _page(request, cluster, replace(_unbound(cluster), observer=form))
+
+
 def _unbound(cluster: Cluster) -> _Forms:
     row = partitions.partition_of(cluster)
     return _Forms(CommonForm(cluster=cluster), PartitionForm(row=row), UnixAccountForm())
@@ -151,6 +158,7 @@ def _page(
         "checks": checks,
         "login": login_node.login_node_of(cluster),
         "wrapper_name": login_wrapper.NAME,
+        "observer": observer_access(cluster, page_forms.observer),
     }
     return render(
         request, "clusters/slurm/settings.html", context, status=400 if page_forms.is_refused else 200

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from clusters.provisioning import partition_views, views
+from clusters.provisioning import partition_views, token_views, views
 
 urlpatterns = [
     path("clusters/add-cluster/", views.add_cluster, name="add-cluster"),
@@ -25,6 +25,22 @@ urlpatterns = [
         "clusters/<slug:name>/login-node/rotate-key/",
         partition_views.rotate_login_key,
         name="cluster-login-key-rotate",
+    ),
+    path("clusters/<slug:name>/slurm-token/", token_views.set_own_token, name="cluster-slurm-token"),
+    path(
+        "clusters/<slug:name>/slurm-token/remove/",
+        token_views.remove_own_token,
+        name="cluster-slurm-token-remove",
+    ),
+    path(
+        "clusters/<slug:name>/observer-token/",
+        token_views.set_observer_token,
+        name="cluster-observer-token",
+    ),
+    path(
+        "clusters/<slug:name>/observer-token/remove/",
+        token_views.remove_observer_token,
+        name="cluster-observer-token-remove",
     ),
     path("clusters/<slug:name>/life/", views.cluster_life, name="cluster-life"),
     *(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusters.allocations import unix_accounts
+from clusters.allocations import slurm_tokens, unix_accounts
 from clusters.models import Cluster, UnixAccount
 from trainhub_launch.errors import SpecError
 from workspaces.models import User
@@ -31,6 +31,7 @@ def set_unix_account(cluster: Cluster, username: str, account: str, by: User) ->
         unix_accounts.set_account(cluster, person, account, by)
     except SpecError as error:
         raise SpecError("account", error.message) from error
+    slurm_tokens.forget_other_account(cluster, person, account)
     return UnixAccount.objects.select_related("person").get(cluster=cluster, person=person)
 
 
@@ -40,4 +41,5 @@ def remove_unix_account(cluster: Cluster, username: str, by: User) -> bool:
     if not UnixAccount.objects.filter(cluster=cluster, person=person).exists():
         return False
     unix_accounts.set_account(cluster, person, "", by)
+    slurm_tokens.forget_other_account(cluster, person, "")
     return True

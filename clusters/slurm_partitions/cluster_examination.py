@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
 from clusters.allocations import partitions, relays
-from clusters.allocations.bounded_commands import BoundedCommands
 from clusters.backends.slurm.errors import SlurmError
 from clusters.backends.slurm.examination import CheckResult, SlurmCheck, examine
 from clusters.models import Cluster, SlurmPartition, UnixAccount
-from clusters.slurm_partitions import account_checks
+from clusters.slurm_partitions import account_checks, token_checks
 from clusters.slurm_partitions.relay_checks import check_relay
 from trainhub_launch.addresses import is_loopback
 from trainhub_launch.scheduler.capacity import words
@@ -26,23 +26,36 @@ def examine_cluster(cluster: Cluster) -> list[SlurmCheck]:
 
     The submission is tried as one of the people, because the hub itself submits nothing."""
     row = partitions.partition_of(cluster)
-    names = sorted(set(UnixAccount.objects.filter(cluster=cluster).values_list("name", flat=True)))
-    login: list[SlurmCheck] = []
     try:
-        if partitions.login_host(row) is None:
-            problems = account_checks.problems_here(names)
+        login, problems = _login_and_accounts(row)
+        usable = [name for name in sorted(problems) if not problems[name]]
+        if usable and not row.rest_url:
+            client = partitions.client_of(row, usable[0], None, for_page=True)
         else:
-            login, problems = account_checks.problems_on_login_node(row, names)
-        usable = [name for name in names if not problems[name]]
-        commands = BoundedCommands(partitions.commands_as(row, usable[0] if usable else ""))
+            client = partitions.observer_of(row, for_page=True)
+        may_submit = not row.rest_url and (bool(usable) or not login)
+        checks = [*login, *examine(partitions.settings_of(row), client, may_submit=may_submit)]
     except SlurmError as error:
         return [SlurmCheck("connection", CheckResult.ERROR, str(error)), _check_road(row)]
-    may_submit = bool(usable) or not login
-    checks = [*login, *examine(partitions.settings_of(row), commands, may_submit=may_submit)]
     accounting = next((check for check in checks if check.name == ACCOUNTING), None)
     if accounting is not None:
         SlurmPartition.objects.filter(pk=row.pk).update(has_accounting=accounting.result is CheckResult.OK)
-    return [*checks, _check_road(row), _check_accounts(problems)]
+    accounts = _check_accounts(problems)
+    if row.rest_url and accounts.result is CheckResult.ERROR:
+        # Each person's own matter: the cluster itself can be used.
+        accounts = replace(accounts, result=CheckResult.WARNING)
+    return [*checks, _check_road(row), accounts]
+
+
+def _login_and_accounts(row: SlurmPartition) -> tuple[list[SlurmCheck], dict[str, str]]:
+    """Returns the checks of how the hub gets in, and why it cannot submit as each account, "" if it can."""
+    if row.rest_url:
+        return token_checks.check_observer(row), token_checks.problems_of_tokens(row)
+    accounts = UnixAccount.objects.filter(cluster=row.cluster_id)
+    names = sorted(set(accounts.values_list("name", flat=True)))
+    if partitions.login_host(row) is None:
+        return [], account_checks.problems_here(names)
+    return account_checks.problems_on_login_node(row, names)
 
 
 def _check_road(row: SlurmPartition) -> SlurmCheck:

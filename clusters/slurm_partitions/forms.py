@@ -52,7 +52,7 @@ class PartitionForm(forms.Form):
         label="Login node",
         widget=forms.TextInput(attrs={**PLAIN_TEXT, "placeholder": "trainhub@login.example"}),
         help_text="Where Slurm's commands are, as account@host or account@host:port over ssh. If empty, on "
-        "the hub's own machine.",
+        "the hub's own machine, unless slurmrestd is asked.",
     )
     host_key = forms.CharField(
         max_length=16000,
@@ -69,6 +69,21 @@ class PartitionForm(forms.Form):
         widget=forms.TextInput(attrs=PLAIN_TEXT),
         help_text="The Unix group whose members can have jobs; this takes sudo there. If empty, all jobs "
         "belong to the account that logs in.",
+    )
+    rest_url = forms.CharField(
+        max_length=300,
+        required=False,
+        label="slurmrestd",
+        widget=forms.TextInput(attrs={**PLAIN_TEXT, "placeholder": "https://slurm.example:6820"}),
+        help_text="Its address, if Slurm is asked over HTTP in place of any commands. If you change it, all "
+        "tokens have to be entered again.",
+    )
+    rest_ca = forms.CharField(
+        max_length=16000,
+        required=False,
+        label="Authority of slurmrestd",
+        widget=forms.Textarea(attrs={**PLAIN_TEXT, "rows": 2, "class": "th-mono"}),
+        help_text="Who signed its certificate, as PEM. If empty, those that the hub’s machine trusts.",
     )
     relay_port = forms.IntegerField(
         min_value=0,
@@ -148,6 +163,18 @@ class PartitionForm(forms.Form):
         for problem in refusal.problems:
             name = problem.field.removeprefix(PREFIX)
             self.add_error(name if name in self.fields else None, problem.message)
+
+
+class SlurmTokenForm(forms.Form):
+    use_required_attribute = False
+    token = forms.CharField(
+        max_length=4096,
+        widget=forms.PasswordInput(attrs={**PLAIN_TEXT, "placeholder": "SLURM_JWT=eyJ…"}),
+        help_text="The line that the command prints, or the part after the equals sign.",
+    )
+
+    def __init__(self, data: QueryDict | None = None) -> None:
+        super().__init__(data, label_suffix="", auto_id="slurm_%s")
 
 
 class UnixAccountForm(forms.Form):

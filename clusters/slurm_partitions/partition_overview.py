@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from clusters.allocations import partitions, relays
 from clusters.allocations.snapshots import SlurmSnapshot, snapshot_of
-from clusters.backends.slurm.job_list import JobStatus
+from clusters.backends.slurm.job_status import JobStatus
 from clusters.backends.slurm.nodes import SlurmNode
 from clusters.backends.slurm.states import JobPhase
 from clusters.models import Allocation, Cluster

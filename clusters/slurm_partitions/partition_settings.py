@@ -8,12 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clusters.allocations import login_keys, partitions
-from clusters.allocations.bounded_commands import BoundedCommands
-from clusters.backends.slurm.commands import SlurmCommands
+from clusters.allocations import login_keys, partitions, slurm_tokens
+from clusters.backends.slurm.client import SlurmClient
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
 from clusters.backends.slurm.host_keys import host_key_request
-from clusters.backends.slurm.nodes import read_partition
 from clusters.backends.slurm.settings import (
     CommandHost,
     SettingsProblem,
@@ -28,6 +26,8 @@ FIELDS = (
     "command_host",
     "host_key",
     "login_group",
+    "rest_url",
+    "rest_ca",
     "relay_host",
     "relay_port",
     "partition",
@@ -42,6 +42,8 @@ FIELDS = (
 )
 # Whose changes make a new connection to the login node.
 LOGIN_FIELDS = frozenset({"command_host", "host_key"})
+# Whose changes lead to another slurmrestd, which must not get the tokens of this one.
+REST_FIELDS = frozenset({"rest_url"})
 PREFIX = "slurm."
 MAX_GPU_MODELS = 32
 MAX_GPU_MODEL = 64
@@ -78,10 +80,13 @@ def check_settings(values: Mapping[str, Any], row: SlurmPartition | None = None)
     host = parse_command_host(checked["command_host"])
     if host is not None and not any(item.field in LOGIN_FIELDS for item in problems):
         problems += _host_key_problems(host, checked["host_key"])
-    is_reachable = not candidate.command_host or not LOGIN_FIELDS & changed_fields(checked, row).keys()
+    changes = changed_fields(checked, row).keys()
+    is_reachable = not (
+        (candidate.command_host and LOGIN_FIELDS & changes) or (candidate.rest_url and REST_FIELDS & changes)
+    )
     if not problems and is_reachable and checked["partition"] != before["partition"]:
         if row is not None:
-            candidate.cluster_id, candidate.public_key = row.cluster_id, row.public_key
+            candidate.cluster, candidate.public_key = row.cluster, row.public_key
         problems = _partition_problems(candidate)
     if problems:
         raise PartitionRefused(problems)
@@ -94,6 +99,8 @@ def store(cluster: Cluster, checked: Mapping[str, Any]) -> None:
     row, _ = SlurmPartition.objects.update_or_create(cluster=cluster, defaults=dict(checked))
     if LOGIN_FIELDS & checked.keys():
         login_keys.remove_files(cluster.pk)
+    if REST_FIELDS & checked.keys():
+        slurm_tokens.forget_tokens(cluster)
     if row.command_host and not row.public_key:
         try:
             row.public_key = login_keys.make_key(cluster.pk)
@@ -132,19 +139,19 @@ def _host_key_problems(host: CommandHost, host_key: str) -> list[SettingsProblem
 
 def _partition_problems(candidate: SlurmPartition) -> list[SettingsProblem]:
     try:
-        commands = BoundedCommands(partitions.commands_as(candidate))
-        read_partition(commands, candidate.partition)
+        client = partitions.observer_of(candidate, for_page=True)
+        client.partition(candidate.partition)
     except SlurmError as error:
         if error.fault is SlurmFault.REFUSED:
-            message = f"Slurm has no partition {candidate.partition}{_partition_names(commands)}."
+            message = f"Slurm has no partition {candidate.partition}{_partition_names(client)}."
             return [SettingsProblem("partition", message)]
     return []
 
 
-def _partition_names(commands: SlurmCommands) -> str:
+def _partition_names(client: SlurmClient) -> str:
     """Returns the end of a sentence that names the partitions there are, "" if Slurm does not say."""
     try:
-        names = sorted(set(commands.run(["sinfo", "-h", "-o", "%R"]).split()))
+        names = client.partition_names()
     except SlurmError:
         return ""
     rest = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""

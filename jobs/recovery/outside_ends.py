@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import transaction
 from django.utils import timezone
@@ -28,13 +29,12 @@ def tend_backends() -> None:
     now = timezone.now()
     for backend in BACKENDS.values():
         if backend.scheduler is not None:
-            for lost in backend.scheduler.observe():
-                _end(lost, backend.scheduler)
+            backend.scheduler.observe(partial(_end, backend.scheduler))
             _give_back(backend.scheduler, now)
     _believe_reports(now)
 
 
-def _end(lost: LostAttempt, scheduler: OutsideScheduler) -> None:
+def _end(scheduler: OutsideScheduler, lost: LostAttempt) -> None:
     reason = Reason.TAKEN_OUTSIDE if lost.may_retry else Reason.ENDED_OUTSIDE
     facts: dict[str, object] = {"detail": lost.sentence}
     if lost.canceled_by:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from django.db.models import QuerySet
 
-from clusters.backends.contract import Request
+from clusters.backends.contract import OutsideScheduler, Request
 from clusters.gpus.gpu_models import gpu_names
 from clusters.kinds import backend_of
 from clusters.models import Cluster, Node
@@ -51,11 +51,12 @@ MAX_SECRET_NAMES = 20
 class Preview:
     """The result of a preview. `plan` is None if the spec cannot be laid out; the findings explain why.
     `findings`: the worst ones first. `job_script`: what is submitted to the cluster's own scheduler, "" if it
-    has none."""
+    has none. `scheduler_name`: what people call that."""
 
     plan: LaunchPlan | None
     findings: tuple[Finding, ...]
     job_script: str = ""
+    scheduler_name: str = ""
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -102,14 +103,15 @@ def preview(spec: RunSpec, principal: Principal, max_age_s: float = 0.0) -> Prev
         if item.field != "resources.cluster"
         or (cluster is not None and (not outside or item.level != "hint"))
     ]
-    script = _job_script(draft, cluster, principal) if cluster is not None and draft.plan else ""
-    return Preview(plan=draft.plan, findings=sort_findings(findings), job_script=script)
+    scheduler = None if cluster is None else backend_of(cluster).scheduler
+    shown = Preview(plan=draft.plan, findings=sort_findings(findings))
+    if cluster is None or scheduler is None or not draft.plan:
+        return shown
+    script = _job_script(scheduler, draft, cluster, principal)
+    return replace(shown, job_script=script, scheduler_name=scheduler.name)
 
 
-def _job_script(draft: DraftPlan, cluster: Cluster, principal: Principal) -> str:
-    scheduler = backend_of(cluster).scheduler
-    if scheduler is None:
-        return ""
+def _job_script(scheduler: OutsideScheduler, draft: DraftPlan, cluster: Cluster, principal: Principal) -> str:
     return scheduler.job_text(
         Request(
             cluster=cluster,

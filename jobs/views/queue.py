@@ -139,8 +139,8 @@ def _job_row(allocation: Allocation, run: Run | None) -> SlurmQueueRow:
         job_id=allocation.job_id,
         words=allocation.word.lower() or NOT_SUBMITTED,
         look=_LOOKS.get(state.phase, WAITS) if state else WAITS,
-        sentence=allocation.sentence if run else "",
-        nodes=allocation.nodes,
+        sentence=(allocation.cancel_trouble or allocation.sentence) if run else "",
+        nodes=() if allocation.cancel_trouble else allocation.nodes,
         since=allocation.requested_at,
     )
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.cache import patch_cache_control
 
 from jobs.models import Run
+from jobs.recovery.outside_cancel import pending_cancels
 from jobs.scheduling import queue_order
 from jobs.states import RunKind
 from jobs.views import lanes, tabs
@@ -75,12 +76,13 @@ def phases_of(run: Run, events: Iterable[TimelineEvent], now: datetime) -> tuple
 
 def header_context(run: Run, principal: Principal) -> dict[str, Any]:
     """Returns the template context of the header: timeline, cause of a failure, and warnings of the latest
-    attempt."""
+    attempt, also that it could not be canceled everywhere yet."""
     return {
         "phases": phases_of(run, run.events.exclude(to_state=""), timezone.now()),
         "cause": cause_view(run, may_change=principal.may(Role.CONTRIBUTOR)),
         "queue": queue_order.standing_of(run),
-        "warnings": next(
-            iter(run.attempts.filter(number=run.attempt).values_list("warnings", flat=True)), []
-        ),
+        "warnings": [
+            *next(iter(run.attempts.filter(number=run.attempt).values_list("warnings", flat=True)), []),
+            *pending_cancels(run),
+        ],
     }

@@ -124,6 +124,7 @@ def _review(evaluation: Evaluation, who: Principal) -> Context:
         "spec_json": "" if spec is None else json.dumps(spec.to_json(), indent=2, ensure_ascii=False),
         "spec": spec,
         "job_script": evaluation.job_script,
+        "scheduler_name": evaluation.scheduler_name,
         "may_submit": spec is not None and evaluation.plan is not None and not evaluation.errors,
     }
 

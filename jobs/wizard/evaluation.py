@@ -48,7 +48,8 @@ class Evaluation:
     """The result of evaluating a draft.
 
     `plan` is None if the typed data yields none. `stands_in`: the plan uses `your_script.py`, because no
-    source is chosen yet. `touched`: the steps that were saved at least once. `job_script`: see Preview."""
+    source is chosen yet. `touched`: the steps that were saved at least once. `job_script`,
+    `scheduler_name`: see Preview."""
 
     forms: dict[str, StepForm[object]]
     spec: RunSpec | None = None
@@ -57,6 +58,7 @@ class Evaluation:
     stands_in: bool = False
     touched: frozenset[str] = field(default_factory=frozenset)
     job_script: str = ""
+    scheduler_name: str = ""
 
     @property
     def errors(self) -> tuple[WizardProblem, ...]:
@@ -93,7 +95,11 @@ def evaluate(draft: Draft, who: Principal) -> Evaluation:
     if is_repaired:
         return checked
     return replace(
-        checked, spec=None if stands_in else spec, plan=preview.plan, job_script=preview.job_script
+        checked,
+        spec=None if stands_in else spec,
+        plan=preview.plan,
+        job_script=preview.job_script,
+        scheduler_name=preview.scheduler_name,
     )
 
 

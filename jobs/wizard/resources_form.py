@@ -61,7 +61,7 @@ class ResourcesForm(StepForm[ResourcesPart]):
         required=False,
         help_text=(
             "For example 45 min, 2h 30m or 1d, counted from the start of the first process. Blank means "
-            "no limit."
+            "no limit; in a cluster with a queue of its own, such as Slurm's, the default of that cluster."
         ),
         widget=forms.TextInput(attrs={"placeholder": "none", "autocomplete": "off"}),
     )
@@ -95,7 +95,8 @@ class ResourcesForm(StepForm[ResourcesPart]):
         label="Memory per node",
         required=False,
         max_length=30,
-        help_text="For example 64 GiB. The run gets that much and cannot use more. Blank means no limit.",
+        help_text="For example 64 GiB. The run gets that much and cannot use more. Blank means no limit, or "
+        "what the cluster's own queue gives.",
         widget=forms.TextInput(attrs={"placeholder": "none", "autocomplete": "off"}),
     )
     cpus = forms.FloatField(
@@ -103,7 +104,7 @@ class ResourcesForm(StepForm[ResourcesPart]):
         required=False,
         min_value=LEAST_CPUS,
         max_value=MOST_CPUS,
-        help_text="The run gets that many and cannot use more. Blank means no limit.",
+        help_text="The run gets that many and cannot use more. Blank: no limit, or what the queue gives.",
     )
     disk = forms.CharField(
         label="Disk per node",

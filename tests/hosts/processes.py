@@ -11,6 +11,10 @@ def children(pid: int) -> list[int]:
     return own + [grand for child in own for grand in children(child)]
 
 
+def parent(pid: int) -> int:
+    return int(read(pid, "stat").rpartition(b")")[2].split()[1])
+
+
 def everyone() -> list[int]:
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
 

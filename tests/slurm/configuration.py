@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,6 +71,11 @@ class Layout:
         return self.folder / "munge" / "munge.sock"
 
     @property
+    def token_key(self) -> Path:
+        """With which slurmctld and slurmdbd sign and check tokens."""
+        return self.folder / "munge" / "jwt.key"
+
+    @property
     def database(self) -> Path:
         return self.folder / "mariadb" / "socket"
 
@@ -91,6 +97,10 @@ def slurm_conf(layout: Layout) -> str:
     return "\n".join([*lines, *_node_lines(layout), *_partition_lines(layout)]) + "\n"
 
 
+def _token_options(layout: Layout) -> dict[str, str]:
+    return {"AuthAltTypes": "auth/jwt", "AuthAltParameters": f"jwt_key={layout.token_key}"}
+
+
 def _places(layout: Layout) -> dict[str, str]:
     folder = layout.folder
     name, address = layout.controller
@@ -98,6 +108,7 @@ def _places(layout: Layout) -> dict[str, str]:
         "ClusterName": CLUSTER,
         "SlurmctldHost": f"{name}({address})",
         "AuthInfo": f"socket={layout.socket}",
+        **_token_options(layout),
         "StateSaveLocation": f"{folder}/state",
         "SlurmdSpoolDir": f"{folder}/spool/%n",
         "SlurmctldPidFile": f"{folder}/run/slurmctld.pid",
@@ -129,9 +140,10 @@ def _partition_lines(layout: Layout) -> list[str]:
 
 def slurmdbd_conf(layout: Layout) -> str:
     address = layout.controller[1]
-    options = {
+    options: dict[str, object] = {
         "AuthType": "auth/munge",
         "AuthInfo": f"socket={layout.socket}",
+        **_token_options(layout),
         "DbdHost": layout.controller[0],
         "DbdAddr": address,
         "SlurmUser": "root",
@@ -148,6 +160,9 @@ def write_configuration(layout: Layout) -> None:
     """Write slurm.conf and what belongs beside it."""
     etc = layout.conf.parent
     layout.conf.write_text(slurm_conf(layout))
+    if not layout.token_key.exists():
+        layout.token_key.touch(0o600)
+        layout.token_key.write_bytes(secrets.token_bytes(32))
     # A count without files makes the nodes invalid, and these devices exist on every machine.
     (etc / "gres.conf").write_text(f"Name=gpu File=/dev/tty[0-{GPUS_PER_NODE - 1}]\n")
     # Inside a network namespace /sys/fs/cgroup is empty, and slurmd refuses to start without this line.

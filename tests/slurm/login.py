@@ -122,5 +122,8 @@ class LoginHost:
             "shadow": f"{ACCOUNT}:*:20000:0:99999:7:::",
         }
         script = ["cp -p /etc/shadow /srv/shadow", "mount --bind /srv/shadow /etc/shadow"]
-        script += [f"echo '{line}' >> /etc/{name}" for name, line in lines.items()]
+        for name, line in lines.items():
+            # The computer may have an account of this name, as where TrainHub is installed.
+            script.append(f"grep -v '^{ACCOUNT}:' /etc/{name} > /srv/{name}.new")
+            script.append(f"echo '{line}' >> /srv/{name}.new && cat /srv/{name}.new > /etc/{name}")
         self.machine.run("sh", "-ec", "\n".join(script))

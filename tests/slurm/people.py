@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from clusters.backends.slurm.client import SlurmClient, read_jobs
+from clusters.backends.slurm.command_line import CommandLineClient
 from clusters.backends.slurm.commands import CALL_TIMEOUT_S, LocalCommands
-from clusters.backends.slurm.job_list import JobStatus, read_jobs
-from clusters.backends.slurm.script import BatchJob, batch_script
-from clusters.backends.slurm.submission import submit_job
+from clusters.backends.slurm.job_status import JobStatus
+from clusters.backends.slurm.script import BatchJob
 from tests.hub import eventually
 from tests.slurm.cluster import SlurmCluster
 
@@ -38,18 +39,21 @@ class ControllerCommands:
 
 
 class Person:
-    def __init__(self, cluster: SlurmCluster, account: str) -> None:
+    """`client`: how the person asks Slurm; without one, by commands, which `commands` has in any case."""
+
+    def __init__(self, cluster: SlurmCluster, account: str, client: SlurmClient | None = None) -> None:
         self.commands = ControllerCommands(cluster, account)
+        self.client = client or CommandLineClient(self.commands)
         self.cluster = cluster
         self.jobs: list[int] = []
 
     def submit(self, *body: str, **changes: object) -> int:
         job = replace(PLAIN, **changes)  # type: ignore[arg-type]
-        self.jobs.append(submit_job(self.commands, batch_script(replace(job, body=body or job.body))))
+        self.jobs.append(self.client.submit(replace(job, body=body or job.body)))
         return self.jobs[-1]
 
     def status(self, job_id: int) -> JobStatus:
-        return read_jobs(self.commands, [job_id], has_accounting=self.cluster.layout.has_accounting)[job_id]
+        return read_jobs(self.client, [job_id], has_accounting=self.cluster.layout.has_accounting)[job_id]
 
     def until(self, job_id: int, word: str, reason: str = "") -> JobStatus:
         """The status once it has this state and reason."""

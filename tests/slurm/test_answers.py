@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from clusters.backends.slurm.client import read_jobs
+from clusters.backends.slurm.command_line import CommandLineClient
 from clusters.backends.slurm.errors import SlurmError, SlurmFault, failed_call
-from clusters.backends.slurm.job_list import job_ids_by_name, read_ended_jobs, read_jobs
+from clusters.backends.slurm.job_list import job_ids_by_name, read_ended_jobs
 from clusters.backends.slurm.nodes import parse_time_limit, read_nodes, read_partition
 from clusters.backends.slurm.reasons import explain_reason
 from clusters.backends.slurm.states import STATES, JobPhase, parse_state
@@ -44,18 +46,20 @@ class Answers:
 
 class TestJobs:
     def test_a_running_one(self) -> None:
-        (job,) = read_jobs(Answers(squeue=ROW), [7], has_accounting=False).values()
+        (job,) = read_jobs(CommandLineClient(Answers(squeue=ROW)), [7], has_accounting=False).values()
         assert (job.job_id, job.state.phase, job.nodes, job.gpus) == (7, JobPhase.RUNNING, ("n1", "n2"), 4)
         assert (job.restart_count, job.exit_code, job.signal, job.reason) == (1, None, None, "None")
         assert (job.submitted_at, job.start_at, job.end_at) == (1795969730, 1795969737, 1795973337)
 
     def test_a_reason_with_the_separator(self) -> None:
-        (job,) = read_jobs(Answers(squeue=ROW.replace("None", "a|b")), [7], has_accounting=False).values()
+        (job,) = read_jobs(
+            CommandLineClient(Answers(squeue=ROW.replace("None", "a|b"))), [7], has_accounting=False
+        ).values()
         assert job.reason == "a|b"
 
     def test_a_state_of_a_newer_slurm(self) -> None:
         text = ROW.replace("RUNNING", "HIBERNATING")
-        (job,) = read_jobs(Answers(squeue=text), [7], has_accounting=False).values()
+        (job,) = read_jobs(CommandLineClient(Answers(squeue=text)), [7], has_accounting=False).values()
         assert (job.state.phase, job.state.word) == (JobPhase.UNKNOWN, "HIBERNATING")
         assert not job.state.is_final
 
@@ -65,20 +69,20 @@ class TestJobs:
     def test_one_that_has_to_make_room(self, word: str, shown: str) -> None:
         """Within its grace period it may end by itself, and Slurm calls it what its script ended as."""
         text = ROW.replace("RUNNING", word).replace("|N/A|", "|1795969740|")
-        (job,) = read_jobs(Answers(squeue=text), [7], has_accounting=False).values()
+        (job,) = read_jobs(CommandLineClient(Answers(squeue=text)), [7], has_accounting=False).values()
         assert job.state.word == shown
 
     @pytest.mark.parametrize("text", ["7|RUNNING\n", "x" + ROW, "hello\n", ROW.replace("n[1-2]", "n[1-")])
     def test_what_cannot_be_read_is_no_empty_answer(self, text: str) -> None:
         with pytest.raises(SlurmError, match="cannot read what squeue") as error:
-            read_jobs(Answers(squeue=text), [7], has_accounting=False)
+            read_jobs(CommandLineClient(Answers(squeue=text)), [7], has_accounting=False)
         assert error.value.fault is SlurmFault.UNREADABLE
 
     def test_those_that_squeue_has_forgotten(self) -> None:
         sacct = "8|CANCELLED by 1000|0:15|n1|1|2|1|ada|main|gres/gpu=1|None\n"
         sacct += "9|RUNNING|0:0|n1|1|Unknown|1|ada|main||\n"
         commands = Answers(squeue=ROW, sacct=sacct)
-        jobs = read_jobs(commands, [7, 8, 9], has_accounting=True)
+        jobs = read_jobs(CommandLineClient(commands), [7, 8, 9], has_accounting=True)
         assert jobs.keys() == {7, 8}
         assert (jobs[8].canceled_by, jobs[8].exit_code, jobs[8].signal, jobs[8].gpus) == (1000, 0, 15, 1)
         assert [call[0] for call in commands.calls] == ["squeue", "sacct"]
@@ -87,23 +91,27 @@ class TestJobs:
     def test_accounting_that_is_away_hides_no_others(self) -> None:
         away = failed_call("sacct", 1, "sacct: error: DBD: Unable to connect", is_remote=False)
         commands = Answers(squeue=ROW, sacct=away)
-        assert read_jobs(commands, [7, 8], has_accounting=True).keys() == {7}
+        assert read_jobs(CommandLineClient(commands), [7, 8], has_accounting=True).keys() == {7}
         with pytest.raises(SlurmError, match="slurmdbd"):
             read_ended_jobs(commands, [8])
 
     def test_one_that_slurm_does_not_know(self) -> None:
         unknown = failed_call("squeue", 1, "slurm_load_jobs error: Invalid job id specified", is_remote=False)
-        assert read_jobs(Answers(squeue=unknown), [7], has_accounting=False) == {}
+        assert read_jobs(CommandLineClient(Answers(squeue=unknown)), [7], has_accounting=False) == {}
 
     def test_none_are_never_asked_for(self) -> None:
         commands = Answers()
-        assert read_jobs(commands, [], has_accounting=False) == read_ended_jobs(commands, []) == {}
+        assert (
+            read_jobs(CommandLineClient(commands), [], has_accounting=False)
+            == read_ended_jobs(commands, [])
+            == {}
+        )
         cancel_jobs(commands, [])
         assert commands.calls == []
 
     def test_many_take_few_calls(self) -> None:
         commands = Answers(squeue="")
-        read_jobs(commands, range(1, 4002), has_accounting=False)
+        read_jobs(CommandLineClient(commands), range(1, 4002), has_accounting=False)
         assert len(commands.calls) == 3
 
     @pytest.mark.parametrize("name", ["a,b", "", "-x", "a b", "a\nb"])

@@ -21,7 +21,11 @@ def test_no_kind_is_missing_here() -> None:
     assert CLUSTERS.keys() == BACKENDS.keys()
 
 
-@pytest.mark.parametrize("kind", CLUSTERS)
+@pytest.fixture(params=CLUSTERS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 class TestEveryKind:
     def test_a_run_completes_with_each_byte_of_its_log(self, slurm_hub: SlurmHub, kind: str) -> None:
         run = slurm_hub.script("import sys; sys.stdout.write('a\\r\\nb')", **_on(kind))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from clusters.backends.slurm.client import SlurmClient, read_jobs
+from clusters.backends.slurm.command_line import CommandLineClient
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
-from clusters.backends.slurm.job_list import read_ended_jobs, read_jobs
 from clusters.backends.slurm.reasons import explain_reason
 from clusters.backends.slurm.states import JobPhase
-from clusters.backends.slurm.submission import cancel_jobs
 from tests.hub import eventually
 from tests.node.accounts import ADA
 from tests.slurm.cluster import MEMORY_GROUPS
@@ -41,7 +41,7 @@ class TestWaiting:
         ada.cluster.admin("scontrol", "hold", str(job))
         ada.until(job, "PENDING", "JobHeldAdmin")
         ada.cluster.admin("scontrol", "release", str(job))
-        cancel_jobs(ada.commands, [holder])
+        ada.client.cancel_jobs([holder])
         ada.until(job, "COMPLETED")
 
     @pytest.mark.parametrize(
@@ -92,6 +92,10 @@ class TestWaiting:
 
 
 class TestEnds:
+    # As accounting calls them.
+    ada_account: int | str = ADA
+    root_account: int | str = 0
+
     def test_well(self, ada: Person) -> None:
         job = ada.submit("true")
         status = ada.until(job, "COMPLETED")
@@ -111,19 +115,19 @@ class TestEnds:
         own, other, waiting = (ada.submit() for _ in range(3))
         ada.until(other, "RUNNING")
         with pytest.raises(SlurmError, match="Access/permission denied") as refusal:
-            cancel_jobs(bo.commands, [other])
+            bo.client.cancel_jobs([other])
         assert refusal.value.fault is SlurmFault.REFUSED
-        cancel_jobs(ada.commands, [own, 999_999])
+        ada.client.cancel_jobs([own, 999_999])
         bo.cluster.admin("scancel", str(other), str(waiting))
-        expected = {own: ADA, other: 0, waiting: 0}
+        expected = {own: self.ada_account, other: self.root_account, waiting: self.root_account}
 
         def canceled_by() -> bool:
-            jobs = read_jobs(ada.commands, expected, has_accounting=True)
+            jobs = read_jobs(ada.client, expected, has_accounting=True)
             return {job_id: job.canceled_by for job_id, job in jobs.items()} == expected
 
         # The end reaches accounting a moment after the controller knows it.
         eventually(canceled_by, STATE_S, "accounting says who canceled")
-        cancel_jobs(ada.commands, [own])
+        ada.client.cancel_jobs([own])
 
     @pytest.mark.skipif(not MEMORY_GROUPS.is_dir(), reason="needs control groups of version 1 for memory")
     def test_for_want_of_memory(self, ada: Person) -> None:
@@ -137,6 +141,10 @@ class TestEnds:
 
 
 class TestInterruptions:
+    def impatient_client(self, ada: Person) -> SlurmClient:
+        conf = ada.cluster.client_conf(MessageTimeout="1")
+        return CommandLineClient(ControllerCommands(ada.cluster, "ada", conf))
+
     def test_configuring_while_its_nodes_are_made_ready(self, ada: Person) -> None:
         job = ada.submit(name=SLOW_START)
         assert ada.until(job, "CONFIGURING").state.phase is JobPhase.STARTING
@@ -189,7 +197,7 @@ class TestInterruptions:
     def test_completing_while_a_task_does_not_end(self, ada: Person) -> None:
         job = ada.submit("trap '' TERM; while :; do sleep 0.1; done")
         ada.until(job, "RUNNING")
-        cancel_jobs(ada.commands, [job])
+        ada.client.cancel_jobs([job])
         assert ada.until(job, "COMPLETING").state.phase is JobPhase.ENDING
         ada.until(job, "CANCELLED")
 
@@ -199,12 +207,12 @@ class TestInterruptions:
         ada.cluster.kill_accounting()
         try:
             with pytest.raises(SlurmError, match="slurmdbd") as error:
-                read_ended_jobs(ada.commands, [job])
+                ada.client.jobs_of_accounting([job])
             assert error.value.fault is SlurmFault.CONTROLLER_AWAY
             assert ada.status(job).state.word == "COMPLETED"
         finally:
             ada.cluster.start_accounting()
-        assert eventually(lambda: read_ended_jobs(ada.commands, [job]), STATE_S, "accounting has heard of it")
+        assert eventually(lambda: ada.client.jobs_of_accounting([job]), STATE_S, "accounting has heard of it")
 
     def test_the_controller_is_away_for_a_while(self, ada: Person) -> None:
         job = ada.submit()
@@ -212,9 +220,8 @@ class TestInterruptions:
         # Of a job of the last seconds, slurmctld itself would know nothing any more.
         ada.cluster.wait_for_saved_state()
         ada.cluster.kill_controller()
-        impatient = ControllerCommands(ada.cluster, "ada", ada.cluster.client_conf(MessageTimeout="1"))
         with pytest.raises(SlurmError, match="controller") as error:
-            read_jobs(impatient, [job], has_accounting=True)
+            read_jobs(self.impatient_client(ada), [job], has_accounting=True)
         assert error.value.fault is SlurmFault.CONTROLLER_AWAY
         ada.cluster.start_controller()
         eventually(ada.cluster.is_up, STATE_S, "slurmctld is back")

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from clusters.backends.slurm.client import read_jobs
 from clusters.backends.slurm.commands import LocalCommands
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
-from clusters.backends.slurm.examination import CheckResult, examine, has_accounting
-from clusters.backends.slurm.job_list import read_jobs
+from clusters.backends.slurm.examination import CheckResult, examine
 from clusters.backends.slurm.script import batch_script
 from clusters.backends.slurm.settings import SlurmSettings
 from clusters.backends.slurm.submission import submit_job
@@ -45,10 +45,8 @@ def ada() -> Iterator[Person]:
 
 
 def test_accounting_is_off(ada: Person) -> None:
-    assert not has_accounting(ada.commands)
-    check = next(
-        check for check in examine(SlurmSettings("main"), ada.commands) if check.name == "accounting"
-    )
+    assert not ada.client.has_accounting()
+    check = next(check for check in examine(SlurmSettings("main"), ada.client) if check.name == "accounting")
     assert check.result is CheckResult.WARNING
     assert "remembers ended jobs for 3600 s" in check.sentence
 
@@ -81,7 +79,7 @@ def test_a_job_that_slurm_has_forgotten(ada: Person) -> None:
     job = ada.submit("true")
     ada.until(job, "COMPLETED")
     eventually(
-        lambda: not read_jobs(ada.commands, [job], has_accounting=False), STATE_S + 60, "the job is forgotten"
+        lambda: not read_jobs(ada.client, [job], has_accounting=False), STATE_S + 60, "the job is forgotten"
     )
 
 

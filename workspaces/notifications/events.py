@@ -9,6 +9,7 @@ from typing import Any
 
 ALERT_FIRED, ALERT_CLEARED = "alert.fired", "alert.cleared"
 RUN_COMPLETED, RUN_FAILED, RUN_CANCELED = "run.completed", "run.failed", "run.canceled"
+TOKEN_ENDING = "token.ending"  # noqa: S105 - a word, no token
 TEST = "test"
 
 # The events to which a channel can subscribe -> their labels in its form.
@@ -19,6 +20,7 @@ CHOICES: dict[str, str] = {
     RUN_COMPLETED: "A run completes",
     RUN_FAILED: "A run fails",
     RUN_CANCELED: "A run is canceled",
+    TOKEN_ENDING: "A token for a Slurm expires soon",
 }
 SHORT = {
     "alert.critical": "critical alerts",
@@ -27,6 +29,7 @@ SHORT = {
     RUN_COMPLETED: "completed runs",
     RUN_FAILED: "failed runs",
     RUN_CANCELED: "canceled runs",
+    TOKEN_ENDING: "expiring tokens",
 }
 # The default subscriptions of a new channel.
 USUAL = ("alert.critical", "alert.cleared", RUN_FAILED)

@@ -20,6 +20,8 @@ class SlurmFault(StrEnum):
     CONTROLLER_AWAY = "controller_away"
     MUNGE = "munge"
     TIMEOUT = "timeout"
+    TOKEN = "token"  # noqa: S105 - a fault, no token
+    VERSION = "version"
     REFUSED = "refused"
     UNREADABLE = "unreadable"
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from clusters.backends.slurm.commands import ROOT, SlurmCommands
+from clusters.backends.slurm.client import ControllerSettings, SlurmClient
+from clusters.backends.slurm.commands import ROOT
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
-from clusters.backends.slurm.nodes import Partition, SlurmNode, read_nodes, read_partition
-from clusters.backends.slurm.script import BatchJob, batch_script
+from clusters.backends.slurm.nodes import Partition, SlurmNode
+from clusters.backends.slurm.script import BatchJob
 from clusters.backends.slurm.settings import SlurmSettings
-from clusters.backends.slurm.submission import check_submission
 from trainhub_launch.scheduler.capacity import words
-
-_MIN_JOB_AGE = re.compile(r"^MinJobAge\s*=\s*([0-9]+)", re.MULTILINE)
-_PRIVATE_DATA = re.compile(r"^PrivateData\s*=\s*(\S+)", re.MULTILINE)
-_ACCOUNTING_OFF = "accounting storage is disabled"
 
 
 class CheckResult(StrEnum):
@@ -40,35 +35,23 @@ _NO_SUBMISSION = SlurmCheck(
 )
 
 
-def has_accounting(commands: SlurmCommands) -> bool:
-    """Whether sacct answers here. Raises SlurmError if that cannot be told now."""
-    try:
-        commands.run(["sacct", "-n", "-X", "-P", "-j", "1", "-o", "JobIDRaw"])
-    except SlurmError as error:
-        if error.fault is SlurmFault.REFUSED and _ACCOUNTING_OFF in str(error):
-            return False
-        raise
-    return True
-
-
-def examine(settings: SlurmSettings, commands: SlurmCommands, *, may_submit: bool = True) -> list[SlurmCheck]:
+def examine(settings: SlurmSettings, client: SlurmClient, *, may_submit: bool = True) -> list[SlurmCheck]:
     """Returns the checks in the order in which they were done; after a failed call the rest is left out.
-    `may_submit`: whether jobs can belong to the owner of the commands."""
+    `may_submit`: whether jobs can belong to the owner of the client."""
     checks: list[SlurmCheck] = []
     try:
-        for check in _checks(settings, commands, may_submit and commands.owner != ROOT):
+        for check in _checks(settings, client, may_submit and client.owner != ROOT):
             checks.append(check)
     except SlurmError as error:
         checks.append(SlurmCheck("connection", CheckResult.ERROR, str(error)))
     return checks
 
 
-def _checks(settings: SlurmSettings, commands: SlurmCommands, may_submit: bool) -> Iterator[SlurmCheck]:
-    version = commands.run(["sinfo", "--version"]).strip()
-    yield SlurmCheck("version", CheckResult.OK, f"Slurm's commands answer: {version}.")
-    nodes = [node for node in read_nodes(commands) if settings.partition in node.partitions]
+def _checks(settings: SlurmSettings, client: SlurmClient, may_submit: bool) -> Iterator[SlurmCheck]:
+    yield SlurmCheck("version", CheckResult.OK, client.greeting())
+    nodes = [node for node in client.all_nodes() if settings.partition in node.partitions]
     try:
-        partition = read_partition(commands, settings.partition)
+        partition = client.partition(settings.partition)
     except SlurmError as error:
         if error.fault is not SlurmFault.REFUSED:
             raise
@@ -79,17 +62,10 @@ def _checks(settings: SlurmSettings, commands: SlurmCommands, may_submit: bool) 
     yield _check_partition(partition, nodes)
     yield _check_time(partition, settings)
     yield _check_gpus(settings, nodes)
-    yield _check_submission(settings, commands) if may_submit else _NO_SUBMISSION
-    yield from _hidden_jobs(commands)
-    if has_accounting(commands):
-        yield SlurmCheck("accounting", CheckResult.OK, "Accounting is on (sacct answers).")
-    else:
-        yield SlurmCheck(
-            "accounting",
-            CheckResult.WARNING,
-            f"Accounting is off, and Slurm remembers ended jobs for {_memory_s(commands)} s (MinJobAge): "
-            f"what happens to a job while the hub is away for longer cannot be found out.",
-        )
+    yield _check_submission(settings, client) if may_submit else _NO_SUBMISSION
+    controller = client.controller_settings()
+    yield from _hidden_jobs(controller)
+    yield _check_accounting(client, controller)
     yield SlurmCheck(
         "python",
         CheckResult.WARNING,
@@ -97,23 +73,33 @@ def _checks(settings: SlurmSettings, commands: SlurmCommands, may_submit: bool) 
     )
 
 
-def _hidden_jobs(commands: SlurmCommands) -> Iterator[SlurmCheck]:
+def _hidden_jobs(controller: ControllerSettings | None) -> Iterator[SlurmCheck]:
     """The hub looks at all jobs as one account. Root may always do so, and others only if Slurm lets them."""
-    setting = _PRIVATE_DATA.search(commands.run(["scontrol", "show", "config"]))
-    hidden = sorted({"jobs", "nodes", "usage"} & set(setting[1].split(","))) if setting else []
-    if hidden:
+    hidden = sorted({"jobs", "nodes", "usage"} & controller.private_data) if controller else []
+    if controller is None:
+        says = "slurmrestd does not say whether Slurm hides jobs of others (PrivateData). If it does,"
+    else:
+        says = f"Slurm hides {words(hidden)} of others (PrivateData). Unless it is root,"
+    if hidden or controller is None:
         yield SlurmCheck(
             "visibility",
             CheckResult.WARNING,
-            f"Slurm hides {words(hidden)} of others (PrivateData). Unless it is root, the account as which "
-            "the hub looks must be an operator of Slurm, otherwise the hub loses sight of its jobs: "
-            "sacctmgr modify user ACCOUNT set adminlevel=operator.",
+            f"{says} the account as which the hub looks must be an operator of Slurm, otherwise the hub "
+            "loses sight of its jobs: sacctmgr modify user ACCOUNT set adminlevel=operator.",
         )
 
 
-def _memory_s(commands: SlurmCommands) -> str:
-    setting = _MIN_JOB_AGE.search(commands.run(["scontrol", "show", "config"]))
-    return setting[1] if setting else "a few"
+def _check_accounting(client: SlurmClient, controller: ControllerSettings | None) -> SlurmCheck:
+    if client.has_accounting():
+        return SlurmCheck("accounting", CheckResult.OK, "Accounting is on.")
+    age_s = None if controller is None else controller.min_job_age_s
+    memory = "a few" if age_s is None else age_s
+    return SlurmCheck(
+        "accounting",
+        CheckResult.WARNING,
+        f"Accounting is off, and Slurm remembers ended jobs for {memory} s (MinJobAge): what happens to a "
+        "job while the hub is away for longer cannot be found out.",
+    )
 
 
 def _check_partition(partition: Partition, nodes: list[SlurmNode]) -> SlurmCheck:
@@ -162,17 +148,18 @@ def _check_gpus(settings: SlurmSettings, nodes: list[SlurmNode]) -> SlurmCheck:
     return SlurmCheck("gpus", CheckResult.OK, f"The partition has {count} GPUs.")
 
 
-def _check_submission(settings: SlurmSettings, commands: SlurmCommands) -> SlurmCheck:
+def _check_submission(settings: SlurmSettings, client: SlurmClient) -> SlurmCheck:
     job = BatchJob(
         "trainhub-test", settings.partition, ("true",), account=settings.account, qos=settings.qos,
         time_limit_s=settings.default_time_s,
     )  # fmt: skip
     try:
-        check_submission(commands, batch_script(job))
+        if not client.try_submission(job):
+            return _NO_SUBMISSION
     except SlurmError as error:
         if error.fault is not SlurmFault.REFUSED:
             raise
         return SlurmCheck("submission", CheckResult.ERROR, str(error))
     return SlurmCheck(
-        "submission", CheckResult.OK, f"Slurm takes jobs of {commands.owner} with these settings."
+        "submission", CheckResult.OK, f"Slurm takes jobs of {client.owner} with these settings."
     )

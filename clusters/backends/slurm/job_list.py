@@ -1,16 +1,15 @@
-"""The states of many jobs by one call of squeue, and one of sacct for those that squeue has forgotten."""
+"""Jobs as squeue and sacct write them: many with one call."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 from clusters.backends.slurm.commands import SlurmCommands
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
 from clusters.backends.slurm.hostlist import expand_hostlist
+from clusters.backends.slurm.job_status import JobStatus, count_gpus
 from clusters.backends.slurm.settings import NAME
-from clusters.backends.slurm.states import JobPhase, SlurmState, grace_state, parse_state
+from clusters.backends.slurm.states import grace_state, parse_state
 
 # A line of arguments has its limit, also that of a shell behind ssh.
 MAX_IDS_PER_CALL = 2000
@@ -37,58 +36,6 @@ _SQUEUE = ("squeue", "-h", "-t", "all", "-O", ",".join(f"{name}:{SEPARATOR}" for
 _SACCT_FIELDS = "JobIDRaw,State,ExitCode,NodeList,Start,End,Submit,User,Partition,AllocTRES,Reason"
 _SACCT = ("sacct", "-n", "-P", "-X", f"--delimiter={SEPARATOR}", "-o", _SACCT_FIELDS)
 _NO_SUCH_JOB = "Invalid job id specified"
-_GPUS = re.compile(r"(?:^|,)gres/gpu=([0-9]+)")
-
-
-@dataclass(frozen=True)
-class JobStatus:
-    """One job as Slurm reports it. Times are seconds since 1970.
-
-    `start_at` is Slurm's estimate while the job waits; `end_at` of a running job is its time limit.
-    `restart_count` is None from sacct, which does not know it. `exit_code` and `signal` are None before the
-    end. `canceled_by` is the number of the Unix account, where accounting tells it."""
-
-    job_id: int
-    state: SlurmState
-    reason: str
-    nodes: tuple[str, ...]
-    gpus: int
-    user: str
-    partition: str
-    submitted_at: int | None
-    start_at: int | None
-    end_at: int | None
-    restart_count: int | None = None
-    exit_code: int | None = None
-    signal: int | None = None
-    canceled_by: int | None = None
-
-
-def read_jobs(
-    commands: SlurmCommands, job_ids: Collection[int], *, has_accounting: bool
-) -> dict[int, JobStatus]:
-    """Returns the jobs among `job_ids` that Slurm's controller knows and, with accounting, the ended ones
-    that it has forgotten. Raises SlurmError if the controller does not answer: then nothing is known of any.
-
-    Accounting may hear of an end some seconds late or be away. A missing job is lost only if
-    `read_ended_jobs` has answered for minutes without it: a controller that crashed forgets what it accepted
-    in its last seconds."""
-    jobs: dict[int, JobStatus] = {}
-    for chunk in _chunks(job_ids):
-        jobs |= {job.job_id: job for job in _read_squeue(commands, chunk)}
-    if has_accounting:
-        # squeue does not say who canceled a job.
-        open_ids = [
-            job_id
-            for job_id in job_ids
-            if job_id not in jobs or jobs[job_id].state.phase is JobPhase.CANCELED
-        ]
-        try:
-            jobs |= read_ended_jobs(commands, open_ids)
-        except SlurmError as error:
-            if error.fault is SlurmFault.UNREADABLE:
-                raise
-    return jobs
 
 
 def read_ended_jobs(commands: SlurmCommands, job_ids: Collection[int]) -> dict[int, JobStatus]:
@@ -112,6 +59,14 @@ def job_ids_by_name(commands: SlurmCommands, name: str) -> list[int]:
         raise ValueError(f"{name!r} would be read as several names or as an option")
     argv = ["squeue", "-h", "-t", "all", f"--name={name}", "-o", "%A"]
     return [int(line) for line in commands.run(argv).split()]
+
+
+def read_controller_jobs(commands: SlurmCommands, job_ids: Collection[int]) -> dict[int, JobStatus]:
+    """Returns the jobs that the controller knows. Raises SlurmError."""
+    jobs: dict[int, JobStatus] = {}
+    for chunk in _chunks(job_ids):
+        jobs |= {job.job_id: job for job in _read_squeue(commands, chunk)}
+    return jobs
 
 
 def _chunks(job_ids: Collection[int]) -> Iterator[Sequence[int]]:
@@ -148,7 +103,7 @@ def _parse_squeue(text: str) -> Iterator[JobStatus]:
             state,
             row["Reason"].removesuffix(SEPARATOR).strip(),
             _nodes("squeue", row["NodeList"]),
-            _gpus(row["tres-alloc"]),
+            count_gpus(row["tres-alloc"]),
             row["UserName"],
             row["Partition"],
             _number(row["SubmitTime"]),
@@ -178,7 +133,7 @@ def _parse_sacct(text: str) -> Iterator[JobStatus]:
             state,
             row["Reason"],
             _nodes("sacct", row["NodeList"]),
-            _gpus(row["AllocTRES"]),
+            count_gpus(row["AllocTRES"]),
             row["User"],
             row["Partition"],
             _number(row["Submit"]),
@@ -193,11 +148,6 @@ def _parse_sacct(text: str) -> Iterator[JobStatus]:
 def _number(text: str) -> int | None:
     """Returns None for N/A, NONE, Unknown and whatever else stands in the place of a number."""
     return int(text) if text.isdecimal() else None
-
-
-def _gpus(resources: str) -> int:
-    count = _GPUS.search(resources)
-    return int(count[1]) if count else 0
 
 
 def _nodes(program: str, text: str) -> tuple[str, ...]:

@@ -99,15 +99,16 @@ def _parse_node(line: str) -> SlurmNode:
         _count(values, "CPUAlloc"),
         _count(values, "RealMemory"),
         _count(values, "AllocMem"),
-        _gpu_counts(values.get("Gres", "")),
-        _gpu_counts(values.get("GresUsed", "")),
+        count_gpus_by_model(values.get("Gres", "")),
+        count_gpus_by_model(values.get("GresUsed", "")),
         reason=reason[1] if reason else "",
         reason_by=(reason[2] or "") if reason else "",
         reason_at=int(written_at) if written_at and written_at.isdecimal() else None,
     )
 
 
-def _gpu_counts(gres: str) -> Mapping[str, int]:
+def count_gpus_by_model(gres: str) -> Mapping[str, int]:
+    """Returns the GPUs in `gpu:a100:4(S:0-1),nvme:1` by model, "" where Slurm names none."""
     counts: dict[str, int] = {}
     # In brackets stand indices and sockets, with commas of their own.
     for model, count in _GPU.findall(re.sub(r"\([^()]*\)", "", gres)):

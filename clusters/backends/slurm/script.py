@@ -62,6 +62,16 @@ def batch_script(job: BatchJob) -> str:
     return "\n".join([*lines, *job.body]) + "\n"
 
 
+def gres_of(job: BatchJob) -> str:
+    """Returns the GPUs of a node as Slurm calls them, such as `gpu:a100:2`; "" without any."""
+    return f"{_check(GRES, job.gres, 'gres')}:{job.gpus_per_node:d}" if job.gpus_per_node else ""
+
+
+def minutes_of(job: BatchJob) -> int:
+    """Returns the time limit as Slurm counts it, 0 without one."""
+    return -(-job.time_limit_s // 60)
+
+
 def _options(job: BatchJob) -> Iterator[str]:
     yield f"job-name={_quoted(job.name)}"
     yield f"partition={_check(NAME, job.partition, 'partition')}"
@@ -74,12 +84,11 @@ def _options(job: BatchJob) -> Iterator[str]:
     if job.cpus_per_task:
         yield f"cpus-per-task={job.cpus_per_task:d}"
     if job.gpus_per_node:
-        yield f"gres={_check(GRES, job.gres, 'gres')}:{job.gpus_per_node:d}"
+        yield f"gres={gres_of(job)}"
     if job.memory_mb:
         yield f"mem={job.memory_mb:d}M"
     if job.time_limit_s:
-        # Slurm counts in minutes.
-        yield f"time={-(-job.time_limit_s // 60):d}"
+        yield f"time={minutes_of(job):d}"
     if job.warning is not None:
         shell = "B:" if job.warning.is_for_script else ""
         yield f"signal={shell}{_check(_SIGNAL, job.warning.name, 'signal')}@{job.warning.seconds:d}"

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import ipaddress
 import re
+import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from urllib.parse import urlsplit
+
+from trainhub_launch.addresses import is_loopback
 
 MAX_TIME_S = 365 * 24 * 3600
 MIN_TIME_S = 60
@@ -17,6 +22,8 @@ USER = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 GRES = re.compile(r"[a-z][a-z0-9_]{0,31}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})?")
 FOLDER = re.compile(r"/[A-Za-z0-9_./+-]{0,254}")
+_PATH = re.compile(r"(/[A-Za-z0-9_.~-]+)*")
+MAX_URL = 300
 # The kinds of host keys, the ones that we would rather have first.
 KEY_KINDS = (
     "ssh-ed25519",
@@ -55,6 +62,9 @@ class SlurmSettings:
     listens for the hub, so that nodes reach it there; 0: nowhere. `relay_host`: its name for the nodes;
     empty: the one in `command_host`.
 
+    `rest_url`: of a slurmrestd, which is asked instead of any commands. `rest_ca`: certificates (PEM) of who
+    signed its own; empty: those that the hub's machine trusts.
+
     `gres`: GPU model -> what Slurm calls it (`gpu:a100`); the model "" is any GPU. `shared_folder`: a folder
     that all nodes share, or empty. `node_cache`: one of each node, in which accounts keep what their later
     jobs need, or empty. Empty `account` and `qos` are the person's defaults in Slurm."""
@@ -72,6 +82,8 @@ class SlurmSettings:
     login_group: str = ""
     relay_host: str = ""
     relay_port: int = 0
+    rest_url: str = ""
+    rest_ca: str = ""
 
     def gres_name(self, gpu_model: str = "") -> str:
         """Returns what Slurm calls this model, or any GPU if the model has no name of its own."""
@@ -142,6 +154,7 @@ def _problems(settings: SlurmSettings) -> Iterator[tuple[str, str]]:
         )
     if settings.login_group and not USER.fullmatch(settings.login_group):
         yield "login_group", "Enter the name of a Unix group on the login node, or nothing."
+    yield from _rest_problems(settings)
     if settings.relay_host and not HOST.fullmatch(settings.relay_host):
         yield "relay_host", "Enter a host name or an IPv4 address of the login node, or nothing."
     if settings.relay_port:
@@ -169,6 +182,43 @@ def _problems(settings: SlurmSettings) -> Iterator[tuple[str, str]]:
         folder = getattr(settings, name)
         if folder and not _is_folder(folder):
             yield name, "Enter an absolute path without spaces and without '..', or nothing."
+
+
+def _rest_problems(settings: SlurmSettings) -> Iterator[tuple[str, str]]:
+    if settings.rest_url and settings.command_host:
+        yield "rest_url", "Choose one: a login node, or the address of a slurmrestd."
+    elif settings.rest_url and not _is_rest_url(settings.rest_url):
+        yield (
+            "rest_url",
+            "Enter an address like https://slurm.example:6820. Without encryption, with http://, only an "
+            "address of the hub's own machine is accepted, because tokens are sent there.",
+        )
+    if settings.rest_ca:
+        try:
+            ssl.create_default_context(cadata=settings.rest_ca)
+        except (ssl.SSLError, ValueError):
+            yield "rest_ca", "Enter certificates as PEM: from -----BEGIN CERTIFICATE----- to the end."
+
+
+def _is_rest_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        has_port = parts.port != 0
+    except ValueError:
+        return False
+    host = parts.hostname or ""
+    is_plain = has_port and not any((parts.query, parts.fragment, parts.username, parts.password))
+    is_name = bool(HOST.fullmatch(host) or _is_address(host))
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
+    return is_plain and is_name and is_safe and bool(_PATH.fullmatch(parts.path)) and len(text) <= MAX_URL
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_folder(text: str) -> bool:

@@ -18,4 +18,6 @@ def partition_of(who: Principal) -> dict[str, dict[str, Any]]:
     paths = [f"{root}clusters/<slug:name>/" for root in ("/", "/api/v1/")]
     values = {"name": cluster.name}
     parts = ("test", "unix-accounts", "login-node", "login-node/rotate-key", "login-node/wrapper")
-    return {f"{path}{part}/": values for path in paths for part in parts}
+    tokens = [f"{whose}-token{verb}" for whose in ("slurm", "observer") for verb in ("", "/remove")]
+    pages = {f"{paths[0]}{part}/": values for part in tokens}
+    return pages | {f"{path}{part}/": values for path in paths for part in parts}

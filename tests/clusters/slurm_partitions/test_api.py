@@ -20,6 +20,8 @@ DEFAULTS = {
     "command_host": "",
     "host_key": "",
     "login_group": "",
+    "rest_url": "",
+    "rest_ca": "",
     "relay_host": "",
     "relay_port": 0,
     "account": "",

@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
-from clusters.allocations import end_reports, new_requests
+from clusters.allocations import allocation_requests, end_reports, new_requests, partitions
+from clusters.allocations.allocation_requests import EndedJob
 from clusters.allocations.end_reports import PATIENCE, may_explain
+from clusters.backends.slurm.command_line import CommandLineClient
+from clusters.backends.slurm.states import STATES
 from clusters.models import Allocation
 from tests.clusters.slurm_partitions.builders import make_allocation, make_partition
+from tests.slurm.test_answers import Answers
 from workspaces.task_names import TaskName
 
 pytestmark = pytest.mark.django_db
@@ -44,6 +48,25 @@ def test_it_waits_until_slurm_was_asked_after_the_report(asked: list[TaskName]) 
     assert asked == [TaskName.TEND_BACKENDS]
     _heard("RUNNING", NOW + 2 * SECOND)
     assert not may_explain(KEY, NOW + 3 * SECOND)
+
+
+def test_an_end_that_could_not_be_told_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a worker that was killed in between."""
+    _allocation()
+    row = "41|PREEMPTED|0|0|n1|1|2|1|ada|main|cpu=1|N/A|None\n"
+    monkeypatch.setattr(partitions, "observer_of", lambda _: CommandLineClient(Answers(squeue=row)))
+
+    def interrupt(_: EndedJob) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        allocation_requests.observe(NOW, interrupt)
+    assert Allocation.objects.get().over_at is None
+    heard: list[EndedJob] = []
+    allocation_requests.observe(NOW, heard.append)
+    allocation_requests.observe(NOW, heard.append)
+    assert [end.state for end in heard] == [STATES["PREEMPTED"]]
+    assert Allocation.objects.get().over_at is not None
 
 
 def test_one_question_is_for_all_attempts_of_a_cluster(asked: list[TaskName]) -> None:

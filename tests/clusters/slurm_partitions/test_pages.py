@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from clusters.allocations import snapshots
 from clusters.allocations.snapshots import SlurmSnapshot
-from clusters.backends.slurm.job_list import JobStatus
+from clusters.backends.slurm.job_status import JobStatus
 from clusters.backends.slurm.nodes import SlurmNode
 from clusters.backends.slurm.states import STATES
 from clusters.models import Cluster, SlurmPartition, UnixAccount

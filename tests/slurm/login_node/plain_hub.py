@@ -20,8 +20,9 @@ HUB_ACCOUNT = "daemon"
 SLURM_COMMANDS = {"sinfo", "squeue", "scontrol", "sbatch", "scancel", "sacct", "srun", "salloc", "sacctmgr"}
 
 
-class _UnprivilegedHub(HostsHub):
-    """`place` is a folder that other accounts can pass through, as pytest's own are not."""
+class UnprivilegedHub(HostsHub):
+    """It is not root, and there are no commands of Slurm. `place` is a folder that other accounts can pass
+    through, as pytest's own are not."""
 
     is_new = True
 
@@ -53,7 +54,7 @@ class PlainHub(SlurmHub):
         self.login = login
         self.place = login.cluster.folder / f"hub-{secrets.token_hex(3)}"
         (self.place / "own").mkdir(parents=True)
-        self.hub = _UnprivilegedHub(self.place, login.cluster.hub_address)
+        self.hub = UnprivilegedHub(self.place, login.cluster.hub_address)
         self.hub.settings |= settings
 
     @property

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clusters.backends.slurm.client import read_jobs
+from clusters.backends.slurm.command_line import CommandLineClient
 from clusters.backends.slurm.commands import LocalCommands
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
 from clusters.backends.slurm.examination import CheckResult, examine
 from clusters.backends.slurm.host_keys import host_key_request, shown_host_key
 from clusters.backends.slurm.hostlist import expand_hostlist
-from clusters.backends.slurm.job_list import job_ids_by_name, read_jobs, read_queue
+from clusters.backends.slurm.job_list import job_ids_by_name, read_queue
 from clusters.backends.slurm.nodes import read_nodes
 from clusters.backends.slurm.script import batch_script
 from clusters.backends.slurm.settings import SlurmSettings, fingerprint
@@ -56,7 +58,7 @@ class TestOverSsh:
 
     def test_variables_of_the_login_change_nothing(self, login: LoginHost) -> None:
         job_id = submit_job(login.commands("ada"), batch_script(PLAIN))
-        status = read_jobs(login.commands("bo"), [job_id], has_accounting=True)[job_id]
+        status = read_jobs(CommandLineClient(login.commands("bo")), [job_id], has_accounting=True)[job_id]
         assert (status.user, status.partition) == ("ada", "main")
         cancel_jobs(login.commands("ada"), [job_id])
 
@@ -179,10 +181,13 @@ class TestExamination:
 
     def results(self, commands: SshCommands, **changes: object) -> dict[str, str]:
         settings = replace(SETTINGS, **changes)  # type: ignore[arg-type]
-        return {check.name: f"{check.result}: {check.sentence}" for check in examine(settings, commands)}
+        return {
+            check.name: f"{check.result}: {check.sentence}"
+            for check in examine(settings, CommandLineClient(commands))
+        }
 
     def test_of_good_settings(self, commands: SshCommands) -> None:
-        checks = examine(SETTINGS, commands)
+        checks = examine(SETTINGS, CommandLineClient(commands))
         assert {check.name for check in checks if check.result is not CheckResult.OK} == {"python"}
         names = ["version", "partition", "time", "gpus", "submission", "accounting", "python"]
         assert [check.name for check in checks] == names
@@ -198,7 +203,10 @@ class TestExamination:
         assert sentence.startswith("warning: Slurm hides jobs and usage of others (PrivateData).")
 
     def test_as_the_account_that_only_looks(self, login: LoginHost) -> None:
-        checks = {check.name: check for check in examine(SETTINGS, login.commands(), may_submit=False)}
+        checks = {
+            check.name: check
+            for check in examine(SETTINGS, CommandLineClient(login.commands()), may_submit=False)
+        }
         assert "checked when a person submits" in checks["submission"].sentence
         assert checks["accounting"].result is CheckResult.OK
 
@@ -213,7 +221,9 @@ class TestExamination:
         assert "Invalid qos specification" in results["submission"]
 
     def test_without_a_login(self, login: LoginHost, tmp_path: Path) -> None:
-        (check,) = examine(SETTINGS, login.commands(files=login.files_with(tmp_path / "other")))
+        (check,) = examine(
+            SETTINGS, CommandLineClient(login.commands(files=login.files_with(tmp_path / "other")))
+        )
         assert (check.name, check.result) == ("connection", CheckResult.ERROR)
 
 

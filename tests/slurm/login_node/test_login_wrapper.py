@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from clusters.backends.slurm import login_wrapper
+from clusters.backends.slurm.client import read_jobs
+from clusters.backends.slurm.command_line import CommandLineClient
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
 from clusters.backends.slurm.examination import CheckResult, examine
-from clusters.backends.slurm.job_list import job_ids_by_name, read_jobs, read_queue
+from clusters.backends.slurm.job_list import job_ids_by_name, read_queue
 from clusters.backends.slurm.login_wrapper import is_allowed
 from clusters.backends.slurm.script import batch_script
 from clusters.backends.slurm.settings import SlurmSettings
@@ -29,18 +31,20 @@ class TestOnALoginNode:
     def test_a_job_belongs_to_its_person(self, login: LoginHost) -> None:
         ada, bo = login.commands("ada"), login.commands("bo")
         job_id = submit_job(ada, batch_script(replace(PLAIN, name="wrapped")))
-        read = read_jobs(bo, [job_id], has_accounting=True)
+        read = read_jobs(CommandLineClient(bo), [job_id], has_accounting=True)
         assert (read[job_id].user, job_ids_by_name(bo, "wrapped")) == ("ada", [job_id])
         assert job_id in [job.job_id for job in read_queue(bo, "main")]
         with pytest.raises(SlurmError, match="Access/permission denied"):
             cancel_jobs(bo, [job_id])
         cancel_jobs(ada, [job_id])
         eventually(
-            lambda: read_jobs(ada, [job_id], has_accounting=True)[job_id].state.is_final, STATE_S, "it ends"
+            lambda: read_jobs(CommandLineClient(ada), [job_id], has_accounting=True)[job_id].state.is_final,
+            STATE_S,
+            "it ends",
         )
 
     def test_its_settings_can_be_tested(self, login: LoginHost) -> None:
-        checks = examine(SlurmSettings("main"), login.commands("ada"))
+        checks = examine(SlurmSettings("main"), CommandLineClient(login.commands("ada")))
         assert {check.name for check in checks if check.result is not CheckResult.OK} == {"python"}
 
     @pytest.mark.parametrize("person", ["hub", "root", "daemon", "eve", "-u", "ada;id"])
@@ -92,7 +96,7 @@ class TestOnALoginNode:
         login.set_up(login.settings(files, account="ada"))
         own = SshCommands(replace(login.host, user="ada"), str(files))
         job_id = submit_job(own, batch_script(PLAIN))
-        assert read_jobs(own, [job_id], has_accounting=True)[job_id].user == "ada"
+        assert read_jobs(CommandLineClient(own), [job_id], has_accounting=True)[job_id].user == "ada"
         cancel_jobs(own, [job_id])
         with pytest.raises(SlurmError, match="without a group only ada can have jobs, not bo") as error:
             submit_job(replace(own, account="bo"), batch_script(PLAIN))

@@ -1,0 +1,111 @@
+"""The installation: PostgreSQL, a hub on a small disk, and hosts with simulated GPUs whose clocks can be
+set."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+from tests.harness import guard
+from tests.hosts.bench import Host, Hosts, HostsHub
+from tests.hosts.unhealthy import build_clock
+from tests.hosts.wiring import ip
+from tests.hosts.worlds import world
+from tests.hub import eventually
+from tests.platform.database import Database
+
+HOSTS = 4
+DISK_MIB, MIB = 256, 2**20
+SETTINGS = {"NODE_UNREACHABLE_AFTER": "4", "NODE_LOST_AFTER": "15"}
+
+
+class ChaosHost(Host):
+    """A machine whose clock can be set; it is right at first."""
+
+    def boot(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.set_clock(behind_s=0)
+        library = self.folder / "clock.so"
+        if not library.exists():
+            build_clock(library)
+        super().boot()
+
+    def join(self, hub: HostsHub, python: str) -> None:
+        super().join(hub, python)
+        self.settings["LD_PRELOAD"] = "/tmp/clock.so"
+
+    def set_clock(self, *, behind_s: int) -> None:
+        aside = self.folder / "aside"
+        aside.write_text(f"{behind_s}\n")
+        aside.replace(self.folder / "seconds_behind")
+
+    def slow(self, kilobits: int) -> None:
+        """What arrives at it comes at this rate; the kernel of some machines has no other shaper."""
+        subprocess.run(["tc", "qdisc", "del", "dev", self.link, "root"], check=False, capture_output=True)
+        rate = ("rate", f"{kilobits}kbit", "burst", "16kb", "latency", "400ms")
+        subprocess.run(["tc", "qdisc", "add", "dev", self.link, "root", "tbf", *rate], check=True)
+
+    def quicken(self) -> None:
+        subprocess.run(["tc", "qdisc", "del", "dev", self.link, "root"], check=False, capture_output=True)
+
+    def agent_lives(self) -> bool:
+        with suppress(AssertionError):
+            return self.agent_pid() > 0
+        return False
+
+
+class ChaosHosts(Hosts):
+    """`start` builds all; `stop` removes it. `database`: where the hub keeps its rows."""
+
+    hosts: list[ChaosHost]  # type: ignore[assignment]  # nobody puts others in
+    host_type = ChaosHost
+
+    def __init__(self, folder: Path, python: str) -> None:
+        self.database = Database(Path("/tmp") / f"trainhub-chaos-{os.getpid()}-{secrets.token_hex(3)}")
+        settings = {**SETTINGS, "DATABASE_URL": self.database.url}
+        super().__init__(folder, python, HOSTS, settings, [world(number) for number in range(HOSTS)])
+        self._disk = folder / "data"
+
+    def start_hub(self) -> None:
+        self._disk.mkdir(parents=True)
+        guard.on_exit("umount", "-l", str(self._disk))
+        options = f"size={DISK_MIB}m,mode=700"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "chaos", str(self._disk)], check=True)
+        self.database.start()
+        super().start_hub()
+
+    def stop(self) -> None:
+        try:
+            super().stop()
+        finally:
+            self.database.remove()
+            subprocess.run(["umount", "-l", str(self._disk)], check=False, capture_output=True)
+
+    def fill_disk(self, *, free_bytes: int) -> None:
+        """Leaves the hub about this much of its disk, on which others write meanwhile."""
+        facts = os.statvfs(self._disk)
+        size = max(0, facts.f_bavail * facts.f_frsize - free_bytes)
+        with (self._disk / "full").open("wb") as file, suppress(OSError):
+            while size > 0:
+                size -= file.write(b"x" * min(size, MIB))
+
+    def empty_disk(self) -> None:
+        (self._disk / "full").unlink(missing_ok=True)
+
+    def mend(self) -> None:
+        """Everything is whole again, and every host is ready."""
+        self.empty_disk()
+        for host in self.hosts:
+            host.quicken()
+            host.set_clock(behind_s=0)
+            ip("link", "set", host.link, "up")
+            if not host.up:
+                host.boot()
+            if not host.agent_lives():
+                host.start_agent()
+        eventually(self.hub.answers, 60, "the hub answers")
+        for host in self.hosts:
+            self.until(host, "ready", seconds=90)
