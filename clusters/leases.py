@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from clusters.models import Cluster, Lease, Node
+from clusters.node_facts import nodes_by_name
 from clusters.offers import offers
 from clusters.visibility import may_use
 from live.publish import publish_on_commit
@@ -18,6 +20,7 @@ from trainhub_launch.scheduler.capacity import Demand, FreeNode
 from trainhub_launch.scheduler.placement import PlacedNode, Placement, place
 from trainhub_launch.scheduler.queue import Release
 from trainhub_launch.scheduler.rejections import Refusal
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import Workspace
 
 
@@ -48,15 +51,13 @@ def acquire(
     """
     # The lock comes before every read: of two placements that run at once, the second sees the leases of the
     # first.
-    Cluster.objects.select_for_update().get(pk=cluster.pk)
+    _lock_cluster(cluster.pk)
     refusal = forbidden(cluster, workspace)
     if refusal is not None:
         return refusal
-    # What was reserved for it is free for it now; if the transaction is rolled back, it stays reserved.
-    Lease.objects.filter(holder=holder, attempt=0, released_at=None).update(released_at=timezone.now())
-    existing = _placement_of(holder, attempt)
-    if existing is not None:
-        return existing
+    existing = _unreserve(holder, attempt)
+    if existing:
+        return _placement(existing)
     names = None if expected is None else [node.name for node in expected]
     nodes = offers(cluster, workspace, names=names)
     if expected is not None and not still_offer(expected, nodes):
@@ -65,7 +66,7 @@ def acquire(
         )
     chosen = place(demand, nodes)
     if isinstance(chosen, Placement):
-        lease = Lease(
+        common = Lease(
             holder=holder,
             attempt=attempt,
             label=label,
@@ -76,23 +77,29 @@ def acquire(
             cpus=demand.cpus,
             data=sorted(map(list, demand.data)),
         )
-        _take(chosen, lease)
+        _take(chosen, common)
     return chosen
 
 
 def release(holder: str, attempt: int, node: Node | None = None) -> int:
     """Releases the leases of the attempt, on one node or on all. Returns the number of ended leases."""
-    leases = Lease.objects.filter(holder=holder, attempt=attempt, released_at=None)
-    if node is not None:
-        leases = leases.filter(node=node)
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):
         # Read first: after the update the filter on open leases matches none of them.
-        nodes = [lease.node for lease in leases.select_related("node")]
-        promised = list(leases.exclude(promised_to=""))
-        count = leases.update(released_at=timezone.now())
-        _pass_on(promised)
-        _announce(nodes)
+        held = [lease for lease in _open_leases(holder, attempt) if node is None or lease.node_id == node.pk]
+        # The end of an attempt leads here several times.
+        if not held:
+            return 0
+        open_leases = Lease.objects.filter(pk__in=[lease.pk for lease in held], released_at=None)
+        count = open_leases.update(released_at=timezone.now())
+        _pass_on(lease for lease in held if lease.promised_to)
+        _announce(lease.node for lease in held)
     return count
+
+
+@compiled
+def _open_leases(holder: str, attempt: int) -> QuerySet[Lease]:
+    leases = Lease.objects.filter(holder=holder, attempt=attempt, released_at=None).select_related("node")
+    return leases.only("node__name", "gpus", "slots", "promised_to")
 
 
 def reserve(holder: str, label: str, workspace: Workspace, attempts: Iterable[tuple[str, int]]) -> None:
@@ -113,10 +120,15 @@ def reserve(holder: str, label: str, workspace: Workspace, attempts: Iterable[tu
 def reservations(cluster: Cluster) -> dict[str, dict[str, tuple[tuple[str, ...], int]]]:
     """Returns holder -> node name -> the GPUs and process slots that are reserved for it there."""
     reserved: dict[str, dict[str, tuple[tuple[str, ...], int]]] = defaultdict(dict)
-    rows = Lease.objects.filter(node__cluster=cluster, attempt=0, released_at=None)
-    for holder, node, gpus, slots in rows.values_list("holder", "node__name", "gpus", "slots"):
+    for holder, node, gpus, slots in _reserved(cluster.pk):
         reserved[holder][node] = (tuple(gpus), slots)
     return dict(reserved)
+
+
+@compiled
+def _reserved(cluster_id: int) -> QuerySet[Lease, tuple[str, str, list[str], int]]:
+    leases = Lease.objects.filter(node__cluster_id=cluster_id, attempt=0, released_at=None)
+    return leases.values_list("holder", "node__name", "gpus", "slots")
 
 
 def promised_by(holder: str) -> list[str]:
@@ -141,22 +153,22 @@ def _pass_on(promised: Iterable[Lease]) -> None:
 def releases(cluster: Cluster, now: datetime) -> dict[str, list[Release]]:
     """Returns what the nodes of the cluster get back at the latest when, by their names: the open leases of
     runs with a time limit."""
-    held = Lease.objects.filter(node__cluster=cluster, released_at=None).exclude(limit_s=None)
     by_node: dict[str, list[Release]] = defaultdict(list)
-    for lease in held.select_related("node").only("node__name", "created_at", "limit_s", "gpus", "slots"):
-        after_s = (lease.created_at - now).total_seconds() + (lease.limit_s or 0)
-        by_node[lease.node.name].append(Release(max(0.0, after_s), len(lease.gpus), lease.slots))
+    for node, created_at, limit_s, gpus, slots in _limited(cluster.pk):
+        after_s = (created_at - now).total_seconds() + (limit_s or 0)
+        by_node[node].append(Release(max(0.0, after_s), len(gpus), slots))
     return by_node
+
+
+@compiled
+def _limited(cluster_id: int) -> QuerySet[Lease, tuple[str, datetime, int | None, list[str], int]]:
+    held = Lease.objects.filter(node__cluster_id=cluster_id, released_at=None).exclude(limit_s=None)
+    return held.values_list("node__name", "created_at", "limit_s", "gpus", "slots")
 
 
 def _take(placement: Placement, common: Lease) -> None:
     """Creates the leases of a placement; `common` has the fields that they share."""
-    nodes = {
-        node.name: node for node in Node.objects.filter(name__in=[part.name for part in placement.nodes])
-    }
-    # An attempt that was placed before may be placed on the same node again.
-    earlier = Lease.objects.filter(holder=common.holder, attempt=common.attempt)
-    earlier.exclude(released_at=None).delete()
+    nodes = nodes_by_name(part.name for part in placement.nodes)
     Lease.objects.bulk_create(
         Lease(
             node=nodes[part.name],
@@ -192,14 +204,33 @@ def still_offer(expected: tuple[FreeNode, ...], nodes: tuple[FreeNode, ...]) -> 
     )
 
 
-def _placement_of(holder: str, attempt: int) -> Placement | None:
-    leases = list(
-        Lease.objects.filter(holder=holder, attempt=attempt, released_at=None)
-        .select_related("node")
-        .order_by("pk")
-    )
-    if not leases:
-        return None
+def _unreserve(holder: str, attempt: int) -> list[Lease]:
+    """Releases what is reserved for the holder, and deletes what the attempt had and gave back. Returns what
+    it holds already."""
+    # Mostly the holder has had nothing before.
+    earlier = _leases_of(holder)
+    if any(lease.attempt == 0 and lease.released_at is None for lease in earlier):
+        # What was reserved for it is free for it now; if the transaction is rolled back, it stays reserved.
+        Lease.objects.filter(holder=holder, attempt=0, released_at=None).update(released_at=timezone.now())
+    own = [lease for lease in earlier if lease.attempt == attempt]
+    held = [lease for lease in own if lease.released_at is None]
+    if own and not held:
+        # An attempt that was placed before may be placed on the same node again.
+        Lease.objects.filter(pk__in=[lease.pk for lease in own]).delete()
+    return held
+
+
+@compiled
+def _lock_cluster(cluster_id: int) -> QuerySet[Cluster, tuple[int]]:
+    return Cluster.objects.select_for_update().filter(pk=cluster_id).values_list("pk")
+
+
+@compiled
+def _leases_of(holder: str) -> QuerySet[Lease]:
+    return Lease.objects.filter(holder=holder).select_related("node").order_by("pk")
+
+
+def _placement(leases: Iterable[Lease]) -> Placement:
     return Placement(
         tuple(
             PlacedNode(

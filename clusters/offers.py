@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from clusters.alerts.unhealthy_gpus import faults_of
-from clusters.models import Cluster, Gpu, Lease, Node, ProvidedMachine
+from clusters.models import Cluster, Lease, Node, ProvidedMachine
+from clusters.node_facts import NodeFacts, read_facts, recent_facts
 from clusters.node_reports.heartbeat import silence_s, status
 from clusters.node_reports.hub_uptime import listening_window
-from clusters.node_reports.inventory import interpreters_of
-from clusters.provisioning.states import LEAVING, STARTING
 from clusters.states import NodeStatus
 from clusters.visibility import may_use
-from clusters.windows import node_windows
-from trainhub_launch.machine import CGROUP, DISK, GPU_LOST, SECRETS
 from trainhub_launch.scheduler.capacity import FreeNode, Hold
-from trainhub_launch.scheduler.data_room import DataRoom
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import Workspace
 
 # Holder (a run's id) and attempt.
@@ -31,21 +28,30 @@ DRAINED = "is drained"
 PRESENT = {NodeStatus.READY, NodeStatus.UNREACHABLE, NodeStatus.LOST}
 
 
-class OfferedGpu(NamedTuple):
-    """What placement needs of a GPU: the fields of the model with these names."""
+class OpenLease(NamedTuple):
+    """What placement needs of a lease: the fields of the model with these names."""
 
-    uuid: str
     node_id: int
-    state: str
-    parent: str
+    holder: str
+    attempt: int
+    workspace_id: int | None
+    label: str
+    gpus: list[str]
+    slots: int
+    memory_bytes: int
+    cpus: float
+    data: list[tuple[str, int]]
 
 
 def nodes_of(
-    cluster: Cluster, workspace: Workspace, over: Collection[AttemptKey] = ()
+    cluster: Cluster,
+    workspace: Workspace,
+    over: Collection[AttemptKey] = (),
+    max_age_s: float = 0.0,
 ) -> tuple[FreeNode, ...]:
     """Returns the nodes of the cluster with their free resources and the holders of the rest, or nothing if
-    the workspace may not use the cluster. `over`: the attempts that have ended."""
-    return offers(cluster, workspace, over) if may_use(cluster, workspace) else ()
+    the workspace may not use the cluster. `over`: the attempts that have ended. `max_age_s`: see `offers`."""
+    return offers(cluster, workspace, over, max_age_s=max_age_s) if may_use(cluster, workspace) else ()
 
 
 def offers(
@@ -53,66 +59,43 @@ def offers(
     viewer: Workspace | None = None,
     over: Collection[AttemptKey] = (),
     names: Collection[str] | None = None,
+    max_age_s: float = 0.0,
 ) -> tuple[FreeNode, ...]:
     """Returns what the nodes of the cluster offer; holders are named only for a `viewer`. `names`: only these
-    nodes, without nodes that the cluster's provider could still create."""
+    nodes, without nodes that the cluster's provider could still create. `max_age_s`: what the nodes are,
+    apart from the leases on them, may have been read so long ago (see `node_facts`)."""
     now = timezone.now()
     uptime = listening_window(now)
-    candidates = _candidates(cluster, names)
-    # The vitals of a node are large, and placement needs one of them.
-    rows = candidates.defer("vitals").annotate(disk_free=F("vitals__disk_free_bytes")).order_by("name")
-    nodes = [(node, status(node, now, uptime)) for node in rows]
-    present = [(node, node_status) for node, node_status in nodes if node_status in PRESENT]
-    devices = _devices_of(candidates)
-    faults = (
-        faults_of([gpu for gpus in devices.values() for gpu in gpus]) if cluster.avoid_unhealthy_gpus else {}
-    )
-    windows = node_windows.windows_of(cluster, now)
-    leases: dict[int, list[Lease]] = defaultdict(list)
+    facts = read_facts(cluster, names) if names is not None else recent_facts(cluster, max_age_s)
+    nodes = [(item, status(item.node, now, uptime)) for item in facts.nodes]
+    present = [(item, node_status) for item, node_status in nodes if node_status in PRESENT]
+    leases: dict[int, list[OpenLease]] = defaultdict(list)
     leased_gpus: set[str] = set()
-    for lease in Lease.objects.filter(released_at=None).order_by("pk"):
+    for lease in map(OpenLease._make, _open_leases()):
         leases[lease.node_id].append(lease)
         # A GPU that was moved counts as leased on its new node as well.
         leased_gpus.update(lease.gpus)
     offered = tuple(
         _offer(
-            node,
-            devices[node.pk],
-            leases[node.pk],
+            item,
+            leases.get(item.node.pk, []),
             leased_gpus,
-            faults,
+            facts.faults,
             is_lost=node_status is NodeStatus.LOST,
-            silent_s=None if node_status is NodeStatus.READY else silence_s(node, now, uptime),
-            holds=() if viewer is None else _holds(leases[node.pk], viewer, over),
-            closed=_closed(cluster, node),
-            disk_free=node.disk_free,
-            windows=windows.get(node.pk, ()),
+            silent_s=None if node_status is NodeStatus.READY else silence_s(item.node, now, uptime),
+            holds=() if viewer is None else _holds(leases.get(item.node.pk, []), viewer, over),
+            closed=_closed(cluster, item.node),
         )
-        for node, node_status in present
+        for item, node_status in present
     )
-    return (
-        offered
-        if names is not None
-        else offered + nodes_to_come(cluster, present=[node for node, _ in present])
-    )
+    if names is not None:
+        return offered
+    return offered + nodes_to_come(cluster, present=[item.node for item, _ in present])
 
 
-def _candidates(cluster: Cluster, names: Collection[str] | None) -> QuerySet[Node]:
-    nodes = cluster.nodes.filter(revoked_at=None, monitor_only=False).exclude(machine__state__in=LEAVING)
-    if cluster.provider:
-        # Whether such a node has the requested size is unknown until its machine is up.
-        nodes = nodes.exclude(name__in=cluster.machines.filter(state__in=STARTING).values("name"))
-    return nodes if names is None else nodes.filter(name__in=names)
-
-
-def _devices_of(nodes: QuerySet[Node]) -> dict[int, list[OfferedGpu]]:
-    """Returns the present GPUs by their node; a GPU in MIG mode is offered as its MIG devices."""
-    devices: dict[int, list[OfferedGpu]] = defaultdict(list)
-    # Tuples instead of model instances, because every submission of a run reads all GPUs of its cluster.
-    rows = Gpu.objects.filter(node__in=nodes.values("pk"), present=True, mig=False)
-    for gpu in map(OfferedGpu._make, rows.values_list(*OfferedGpu._fields)):
-        devices[gpu.node_id].append(gpu)
-    return devices
+@compiled
+def _open_leases() -> QuerySet[Lease, tuple[Any, ...]]:
+    return Lease.objects.filter(released_at=None).order_by("pk").values_list(*OpenLease._fields)
 
 
 def nodes_to_come(cluster: Cluster, present: Collection[Node]) -> tuple[FreeNode, ...]:
@@ -145,51 +128,33 @@ def _closed(cluster: Cluster, node: Node) -> str:
 
 
 def _offer(
-    node: Node,
-    gpus: list[OfferedGpu],
-    leases: list[Lease],
-    leased_gpus: set[str],
+    item: NodeFacts,
+    leases: Sequence[OpenLease],
+    leased_gpus: Set[str],
     faults: Mapping[str, str],
     **availability: Any,
 ) -> FreeNode:
     """Returns what the node offers; `availability`: the fields of FreeNode that tell whether it takes
     runs."""
-    working = [gpu.uuid for gpu in gpus if gpu.state != GPU_LOST]
-    free = [uuid for uuid in working if uuid not in leased_gpus]
-    return FreeNode(
-        name=node.name,
-        address=node.address,
-        gpus=tuple(uuid for uuid in free if uuid not in faults),
-        gpus_total=len(gpus),
-        gpus_lost=len(gpus) - len(working),
-        gpus_unhealthy=sum(uuid in faults for uuid in working),
-        faults=tuple(faults[uuid] for uuid in free if uuid in faults),
-        slots=max(0, node.slots - sum(lease.slots for lease in leases)),
-        slots_total=node.slots,
-        cores=node.cores,
-        interface=node.interface,
-        infiniband=node.infiniband,
-        mpi=bool(node.mpi),
-        mpi_version=node.mpi,
-        hostname=node.hostname,
-        interpreters=interpreters_of(node),
-        memory=max(0, node.memory_bytes - sum(lease.memory_bytes for lease in leases)),
-        memory_total=node.memory_bytes,
-        cpus=max(0.0, node.cores - sum(lease.cpus for lease in leases)),
-        has_limits=CGROUP in node.capabilities.split(),
-        keeps_secrets=SECRETS in node.capabilities.split(),
-        limits_disk=DISK in node.capabilities.split(),
-        capabilities=frozenset(node.capabilities.split()),
-        data=DataRoom(
-            node.data_cache_bytes or None,
-            frozenset(node.data_lists),
-            frozenset((key, size) for lease in leases for key, size in lease.data),
-        ),
-        **availability,
-    )
+    node, fields = item.node, availability
+    if leases or not leased_gpus.isdisjoint(item.gpus):
+        free = [uuid for uuid in item.gpus if uuid not in leased_gpus]
+        in_use = frozenset((key, size) for lease in leases for key, size in lease.data)
+        fields = {
+            **availability,
+            "gpus": tuple(uuid for uuid in free if uuid not in faults),
+            "faults": tuple(faults[uuid] for uuid in free if uuid in faults),
+            "slots": max(0, node.slots - sum(lease.slots for lease in leases)),
+            "memory": max(0, node.memory_bytes - sum(lease.memory_bytes for lease in leases)),
+            "cpus": max(0.0, node.cores - sum(lease.cpus for lease in leases)),
+            "data": replace(item.idle.data, in_use=in_use),
+        }
+    # Most nodes of a large cluster offer what they offered before.
+    changed = {name: value for name, value in fields.items() if getattr(item.idle, name) != value}
+    return replace(item.idle, **changed) if changed else item.idle
 
 
-def _holds(leases: list[Lease], viewer: Workspace, over: Collection[AttemptKey]) -> tuple[Hold, ...]:
+def _holds(leases: Sequence[OpenLease], viewer: Workspace, over: Collection[AttemptKey]) -> tuple[Hold, ...]:
     return tuple(
         Hold(
             lease.label if lease.workspace_id == viewer.pk else OTHER_WORKSPACE,

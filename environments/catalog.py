@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from django.db.models import QuerySet
+
 from environments.curated import BY_NAME, CURATED, LOCK_PYTHON
 from environments.curated_versions import curated_source, stored_curated
 from environments.kinds.all_kinds import kind_of
@@ -16,6 +18,7 @@ from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import Interpreter
 from trainhub_launch.order import MAKE, EnvironmentSpec
 from trainhub_launch.spec import EnvironmentRef, RunSpec
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import Workspace
 
 SYSTEM = "system"
@@ -23,8 +26,13 @@ SYSTEM = "system"
 
 def environment_names(workspace: Workspace) -> tuple[str, ...]:
     """Returns the names of all environments that runs of the workspace can use."""
-    own = Environment.objects.filter(workspace=workspace, deleted_at=None).values_list("name", flat=True)
+    own = [name for (name,) in _own_names(workspace.pk)]
     return (SYSTEM, *own, *(environment.name for environment in CURATED))
+
+
+@compiled
+def _own_names(workspace_id: int) -> QuerySet[Environment, tuple[str]]:
+    return Environment.objects.filter(workspace_id=workspace_id, deleted_at=None).values_list("name")
 
 
 def resolve(

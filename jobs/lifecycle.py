@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from clusters import leases
@@ -19,6 +19,7 @@ from jobs.task_messages import launch_run_soon, launch_soon, trace_soon, wake_so
 from live.publish import publish_on_commit
 from live.topics import run_topic, runs_topic
 from trainhub_launch.states import Phase
+from workspaces.database.compiled_queries import compiled
 
 
 def advance(
@@ -31,19 +32,22 @@ def advance(
     message: str = "",
     attempt: int | None = None,
     at: datetime | None = None,
+    locked: Run | None = None,
 ) -> bool:
     """Moves the run to the state `to`; returns False if the transition table does not allow it.
 
     `facts` fill the placeholders of the reason's sentence; a missing one raises KeyError. With `attempt`, the
     run moves only if it is still at that attempt: reports about an earlier attempt must not affect a later
     one.
-    `at`: the time of the change, if a node reported it; the default is now.
+    `at`: the time of the change, if a node reported it; the default is now. `locked`: the run as the caller
+    has locked it, which need not be read again, and gets the new state.
     """
     sentence = reason.sentence(**(facts or {})) if reason else ""
-    with transaction.atomic():
+    # Mostly within a transaction, all of which is rolled back after an error: a savepoint would be of no use.
+    with transaction.atomic(savepoint=False):
         when = at or timezone.now()
         guard = Q(pk=run_id) if attempt is None else Q(pk=run_id, attempt=attempt)
-        run = _move(guard, to, {"reason": reason, "facts": dict(facts or {}), "state_since": when})
+        run = _move(guard, to, {"reason": reason, "facts": dict(facts or {}), "state_since": when}, locked)
         if run is None:
             return False
         # In the same transaction as the state: the events of a run tell its whole story, without gaps.
@@ -57,27 +61,62 @@ def advance(
             actor=actor,
             at=when,
         )
-        if to in FINAL or to is RunState.QUEUED:
-            _end_attempt(run, when)
-            if to is RunState.QUEUED:
-                # A retry: the run itself goes on. After an end, the places that it held are free for any
-                # other run.
-                launch_run_soon(run.pk)
-            else:
-                launch_soon()
-        if to in FINAL:
-            leases.release(run.pk, 0)  # what was reserved for it while it waited
-            run_notifications.notify_ended(run, to, reason, sentence, when)
-            trace_soon(run.pk)
+        _follow(run, to, reason, sentence, when)
         publish_change(run, to, reason)
+        if locked is not None:
+            locked.state, locked.state_since = to, when
     return True
+
+
+def _follow(run: Run, to: RunState, reason: Reason, sentence: str, when: datetime) -> None:
+    """Does what the new state `to` entails. `run`: as it was before."""
+    if to in FINAL or to is RunState.QUEUED:
+        _end_attempt(run, when)
+        if to is RunState.QUEUED:
+            # A retry: the run itself goes on. After an end, the places that it held are free for any
+            # other run.
+            launch_run_soon(run.pk)
+        else:
+            launch_soon()
+    if to in FINAL:
+        leases.release(run.pk, 0)  # what was reserved for it while it waited
+        run_notifications.notify_ended(run, to, reason, sentence, when)
+        trace_soon(run.pk)
+
+
+def lock_run(run_id: str) -> Run | None:
+    """Returns the run, locked until the transaction ends (on SQLite the whole database is), or None. All
+    writers lock the run first."""
+    return next(iter(_lock(run_id)), None)
+
+
+@compiled
+def _lock(run_id: str) -> QuerySet[Run]:
+    return Run.objects.select_for_update().filter(pk=run_id)
+
+
+@compiled
+def _open_attempts(run_id: str, number: int) -> QuerySet[Attempt]:
+    return Attempt.objects.filter(run_id=run_id, number=number, ended_at=None).only("number")
+
+
+@compiled
+def _parts_of(attempt_id: int) -> QuerySet[AttemptNode]:
+    parts = AttemptNode.objects.filter(attempt_id=attempt_id).select_related("node")
+    return parts.only("attempt_id", "claimed_at", "phase", "node__name")
+
+
+@compiled
+def unsettled_parts(attempt_id: int) -> QuerySet[AttemptNode, tuple[int]]:
+    """Returns the ids of the parts of the attempt from which more reports are to come."""
+    return AttemptNode.objects.filter(attempt_id=attempt_id, settled_at=None).values_list("pk")
 
 
 def record_event(
     run_id: str, message: str, *, reason: Reason = Reason.NONE, actor: str = "hub", attempt: int = 0
 ) -> None:
     """Records an event that did not change the run's state."""
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):
         RunEvent.objects.create(run_id=run_id, attempt=attempt, reason=reason, message=message, actor=actor)
         publish_on_commit(run_topic(run_id), {"type": "event.added", "run": run_id})
 
@@ -123,12 +162,13 @@ def publish_change(run: Run, state: RunState, reason: Reason) -> None:
         )
 
 
-def _move(guard: Q, to: RunState, fields: dict[str, object]) -> Run | None:
-    """Moves the run and returns it as it was before, or None if it may not move.
+def _move(guard: Q, to: RunState, fields: dict[str, object], run: Run | None) -> Run | None:
+    """Moves the run and returns it as it was before, or None if it may not move. `run`: as it was read last.
 
     Compare-and-set: if two workers try the same transition, only one succeeds."""
     while True:
-        run: Run | None = Run.objects.filter(guard, kind=RunKind.JOB).first()
+        if run is None:
+            run = Run.objects.filter(guard, kind=RunKind.JOB).first()
         if run is None or to not in TRANSITIONS[RunState(run.state)]:
             return None
         if to is RunState.RUNNING and run.started_at is None:
@@ -137,8 +177,9 @@ def _move(guard: Q, to: RunState, fields: dict[str, object]) -> Run | None:
             fields["finished_at"] = fields["state_since"]
         # Compared with the state that was read: if another transaction has changed it in between, no row
         # matches, and the loop reads again.
-        if Run.objects.filter(guard, state=run.state).update(state=to, **fields):
+        if Run.objects.filter(guard, kind=RunKind.JOB, state=run.state).update(state=to, **fields):
             return run
+        run = None
 
 
 def _end_attempt(run: Run, when: datetime) -> None:
@@ -147,12 +188,12 @@ def _end_attempt(run: Run, when: datetime) -> None:
     A node that claimed its part and has not reported its end keeps its lease: its GPUs stay reserved until it
     confirms that the processes are gone (`settle`). It is woken so that it stops them.
     """
-    attempt = Attempt.objects.filter(run=run, number=run.attempt, ended_at=None).first()
+    attempt = next(iter(_open_attempts(run.pk, run.attempt)), None)
     if attempt is None:
         return
     # An empty digest matches no token, so that scripts that still run cannot log to the run any more.
     Attempt.objects.filter(pk=attempt.pk).update(ended_at=when, token_digest="")
-    for part in AttemptNode.objects.filter(attempt=attempt).select_related("node"):
+    for part in _parts_of(attempt.pk):
         if part.claimed_at is None:
             settle(part, run.pk, attempt.number, when)
         elif part.phase == Phase.DONE:
@@ -160,7 +201,7 @@ def _end_attempt(run: Run, when: datetime) -> None:
             _mark_running_lost(part)
         else:
             wake_soon(part.node, run.pk, attempt.number)
-    if not AttemptNode.objects.filter(attempt=attempt, settled_at=None).exists():
+    if not unsettled_parts(attempt.pk):
         log_store.close(run.pk, attempt.number)
     # Nodes that still run these ranks stop them now, and report later how they ended.
     Member.objects.filter(attempt=attempt, state__in=(MemberState.WAITING, MemberState.RUNNING)).update(
@@ -178,7 +219,16 @@ def settle(part: AttemptNode, run_id: str, attempt: int, at: datetime) -> None:
 
 def _mark_running_lost(part: AttemptNode) -> None:
     """Marks ranks as lost that are still shown as running: no report about their end will come."""
+    # Mostly all have ended, and asking costs less than an UPDATE.
+    if not _running(part.attempt_id, part.node_id):
+        return
     running = Member.objects.filter(
         attempt_id=part.attempt_id, node_id=part.node_id, state=MemberState.RUNNING
     )
     running.update(state=MemberState.LOST)
+
+
+@compiled
+def _running(attempt_id: int, node_id: int) -> QuerySet[Member, tuple[int]]:
+    running = Member.objects.filter(attempt_id=attempt_id, node_id=node_id, state=MemberState.RUNNING)
+    return running.values_list("pk")

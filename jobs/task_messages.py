@@ -10,10 +10,14 @@ from functools import partial
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
 from clusters import wakeups
 from clusters.models import Node
 from clusters.task_messages import send_task_soon
+from jobs.models import Run
+from jobs.states import RunState
+from workspaces.database.compiled_queries import compiled
 from workspaces.task_names import TaskName
 
 
@@ -23,8 +27,21 @@ def launch_run_soon(run_id: str) -> None:
 
 
 def launch_soon() -> None:
-    """Launches queued runs once the transaction has committed, because resources have become free."""
-    send_task_soon(TaskName.LAUNCH_QUEUED)
+    """Launches queued runs once the transaction has committed, because resources have become free.
+
+    Sends nothing if no run waits then, as mostly: a run that comes later is launched by a message of its own,
+    and finds what has become free."""
+    transaction.on_commit(_launch_waiting, robust=True)
+
+
+def _launch_waiting() -> None:
+    if _waiting():
+        send_task_soon(TaskName.LAUNCH_QUEUED)
+
+
+@compiled
+def _waiting() -> QuerySet[Run, tuple[str]]:
+    return Run.objects.filter(state=RunState.QUEUED).order_by().values_list("pk")[:1]
 
 
 def cancel_outside_soon(run_id: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 from django.utils.module_loading import import_string
 
+from clusters.node_facts import REUSED_FOR_S
 from jobs import run_curves
 from jobs.builds import build_lifecycle
 from jobs.data_orders import data_lifecycle
@@ -19,7 +20,7 @@ from jobs.version_builds import progress
 @shared_task(ignore_result=True)
 def launch_run(run_id: str) -> None:
     """Sent when a run is submitted or queued again. `reap` launches it if this message is lost."""
-    run_actions.launch(run_id)
+    run_actions.launch(run_id, REUSED_FOR_S)
 
 
 @shared_task(ignore_result=True)

@@ -54,6 +54,7 @@ from trainhub.static_files import HubStatic
 from trainhub.web.browser_address import BrowserAddress
 from trainhub.web.headers import AnswerHeaders
 from trainhub.web.request_times import OpenSockets, RequestTimes
+from trainhub.web.submission_pace import SubmissionPace
 from workspaces import background_loop
 from workspaces.authentication.sign_in_gate import SignInGate
 from workspaces.http.outage_answers import OutageGate, raw_outage
@@ -142,7 +143,9 @@ front = Starlette(
 )
 # Otherwise Starlette would redirect `/healthz/` and the like before Django sees them.
 front.router.redirect_slashes = False
-front.router.default = BrowserAddress(LargeBodies(SignInGate(cast("ASGIApp", django_application))))
+front.router.default = BrowserAddress(
+    LargeBodies(SubmissionPace(SignInGate(cast("ASGIApp", django_application))))
+)
 timed_front = RequestTimes(OutageGate(front))
 sockets = OpenSockets(stack([*job_sockets, *cluster_sockets], principal_of_scope))
 

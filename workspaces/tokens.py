@@ -11,6 +11,7 @@ from workspaces.access import Principal, access_changed, membership_principal
 from workspaces.authentication import token_calls
 from workspaces.authentication.clients import client_name
 from workspaces.authentication.token_text import digest, new_token
+from workspaces.database.compiled_queries import compiled
 from workspaces.database.outages import optional_write
 from workspaces.models import ApiToken, User, Workspace
 from workspaces.states import TokenScope
@@ -139,14 +140,16 @@ def workspaces_of(text: str, method: str, path: str) -> list[Workspace] | None:
 
 
 def _valid(text: str, now: datetime) -> ApiToken | None:
-    token = (
-        ApiToken.objects.select_related("user", "workspace")
-        .filter(digest=digest(text), revoked_at=None, user__is_active=True)
-        .first()
-    )
+    token = next(iter(_tokens(digest(text))), None)
     if token is not None and token.expires_at is not None and token.expires_at <= now:
         raise TokenExpired(token.expires_at)
     return token
+
+
+@compiled
+def _tokens(digest_of_text: str) -> QuerySet[ApiToken]:
+    tokens = ApiToken.objects.select_related("user", "workspace")
+    return tokens.filter(digest=digest_of_text, revoked_at=None, user__is_active=True)
 
 
 def require_scope(scope: TokenScope, method: str, path: str) -> None:

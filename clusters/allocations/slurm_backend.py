@@ -159,6 +159,7 @@ class SlurmBackend:
         cluster: Cluster,
         viewer: Workspace | None = None,
         over: Collection[AttemptKey] = (),  # noqa: ARG002 - Slurm knows by itself what has ended
+        max_age_s: float = 0.0,  # noqa: ARG002 - what Slurm said last
     ) -> tuple[FreeNode, ...]:
         if viewer is not None and not may_use(cluster, viewer):
             return ()

@@ -15,6 +15,12 @@ class AgentBackend:
     scheduler: OutsideScheduler | None = None
 
     def nodes(
-        self, cluster: Cluster, viewer: Workspace | None = None, over: Collection[AttemptKey] = ()
+        self,
+        cluster: Cluster,
+        viewer: Workspace | None = None,
+        over: Collection[AttemptKey] = (),
+        max_age_s: float = 0.0,
     ) -> tuple[FreeNode, ...]:
-        return offers.offers(cluster) if viewer is None else offers.nodes_of(cluster, viewer, over)
+        if viewer is None:
+            return offers.offers(cluster, max_age_s=max_age_s)
+        return offers.nodes_of(cluster, viewer, over, max_age_s)

@@ -102,7 +102,11 @@ class Backend(Protocol):
     scheduler: OutsideScheduler | None
 
     def nodes(
-        self, cluster: Cluster, viewer: Workspace | None = None, over: Collection[AttemptKey] = ()
+        self,
+        cluster: Cluster,
+        viewer: Workspace | None = None,
+        over: Collection[AttemptKey] = (),
+        max_age_s: float = 0.0,
     ) -> tuple[FreeNode, ...]:
         """Returns the nodes with what they offer now, none for a viewer who may not use the cluster. `over`:
-        attempts that have ended."""
+        attempts that have ended. `max_age_s`: what the nodes are may be so old; what is leased may not."""

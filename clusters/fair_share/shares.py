@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from clusters.fair_share import use
 from clusters.models import Cluster, ClusterShare
@@ -16,6 +16,7 @@ from trainhub_launch.errors import SpecError
 from trainhub_launch.scheduler import fair_share
 from trainhub_launch.scheduler.fair_share import DEFAULT_SHARE, Standing
 from workspaces import audit
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import User, Workspace
 
 MAX_SHARE = 1000.0
@@ -46,7 +47,12 @@ class ShareRow:
 
 def shares_of(cluster: Cluster) -> dict[int, float]:
     """Returns the shares that operators have set, by the workspace's id; the others have DEFAULT_SHARE."""
-    return dict(ClusterShare.objects.filter(cluster=cluster).values_list("workspace", "share"))
+    return dict(_set_shares(cluster.pk))
+
+
+@compiled
+def _set_shares(cluster_id: int) -> QuerySet[ClusterShare, tuple[int, float]]:
+    return ClusterShare.objects.filter(cluster_id=cluster_id).values_list("workspace", "share")
 
 
 def share_rows(cluster: Cluster) -> list[ShareRow]:

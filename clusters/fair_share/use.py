@@ -7,17 +7,18 @@ ended are added to one account for each person in a workspace, so that the rows 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, date, datetime
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from clusters.models import Cluster, Lease, MonthlyUse, UseAccount
 from trainhub_launch.scheduler import fair_share
 from trainhub_launch.scheduler.fair_share import Account
+from workspaces.database.compiled_queries import compiled
 
 # The ids of a workspace and a person.
 UserKey = tuple[int, int]
@@ -36,17 +37,46 @@ def use_of(
     of those that matter, None = all. Two queries."""
     seconds = (now or timezone.now()).timestamp()
     use: dict[UserKey, float] = defaultdict(float)
-    rows = UseAccount.objects.filter(cluster=cluster)
-    leases = Lease.objects.filter(node__cluster=cluster, charged_at=None).exclude(workspace=None)
-    if workspaces is not None:
-        rows, leases = rows.filter(workspace__in=workspaces), leases.filter(workspace__in=workspaces)
+    rows: Iterable[tuple[int, int, float, datetime]]
+    leases: Iterable[Lease]
+    if workspaces is not None and len(workspaces) == 1:
+        # Mostly one workspace waits.
+        (one,) = workspaces
+        rows, leases = _accounts_of(cluster.pk, one), _uncharged_of(cluster.pk, one)
+    else:
+        accounts, uncharged = _accounts(cluster.pk), _uncharged(cluster.pk)
+        if workspaces is not None:
+            accounts = accounts.filter(workspace__in=workspaces)
+            uncharged = uncharged.filter(workspace__in=workspaces)
+        rows, leases = accounts, uncharged
     half_life = half_life_s()
     # Thousands of people may have an account; an `Account` for each would double the time.
-    for workspace, person, amount, as_of in rows.values_list("workspace", "person", "amount", "as_of"):
+    for workspace, person, amount, as_of in rows:
         use[workspace, person] += amount * fair_share.decay(seconds - as_of.timestamp(), half_life)
     for lease in leases:
         use[lease.workspace_id or 0, lease.person] += _charge(lease, seconds)
     return dict(use)
+
+
+def _accounts(cluster_id: int) -> QuerySet[UseAccount, tuple[int, int, float, datetime]]:
+    rows = UseAccount.objects.filter(cluster_id=cluster_id)
+    return rows.values_list("workspace", "person", "amount", "as_of")
+
+
+def _uncharged(cluster_id: int) -> QuerySet[Lease]:
+    return Lease.objects.filter(node__cluster_id=cluster_id, charged_at=None).exclude(workspace=None)
+
+
+@compiled
+def _accounts_of(
+    cluster_id: int, workspace_id: int
+) -> QuerySet[UseAccount, tuple[int, int, float, datetime]]:
+    return _accounts(cluster_id).filter(workspace_id=workspace_id)
+
+
+@compiled
+def _uncharged_of(cluster_id: int, workspace_id: int) -> QuerySet[Lease]:
+    return _uncharged(cluster_id).filter(workspace_id=workspace_id)
 
 
 def gpu_seconds_in_month(now: datetime | None = None) -> dict[UserKey, float]:

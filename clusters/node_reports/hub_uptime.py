@@ -13,9 +13,11 @@ from datetime import datetime, timedelta
 
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError, close_old_connections
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from clusters.models import Hearing, Node
+from workspaces.database.compiled_queries import compiled
 
 log = logging.getLogger(__name__)
 PULSE_S = 5.0
@@ -44,11 +46,16 @@ class ListeningWindow:
 
 def listening_window(now: datetime) -> ListeningWindow:
     """Returns the current window. Before the first pulse it starts with this process."""
-    row = Hearing.objects.filter(pk=1).first()
+    row = next(iter(_hearings()), None)
     if row is None:
         return ListeningWindow(_PROCESS_STARTED, None)
     # A server that stopped pulsing receives no reports: silence does not grow until it is back.
     return ListeningWindow(row.since, row.until if now - row.until > MAX_PULSE_GAP else None)
+
+
+@compiled
+def _hearings() -> QuerySet[Hearing]:
+    return Hearing.objects.filter(pk=1)
 
 
 def cached_window() -> ListeningWindow | None:

@@ -16,6 +16,7 @@ from clusters.visibility import may_use
 from trainhub_launch.errors import SpecError
 from trainhub_launch.scheduler.capacity import NodeWindow
 from workspaces import audit
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import User, Workspace
 
 MAX_WINDOWS = 500
@@ -25,14 +26,23 @@ MAX_NOTE = 200
 
 def current(cluster: Cluster, now: datetime | None = None) -> QuerySet[NodeReservation]:
     """Returns the windows of the cluster that are not over, by their begin."""
-    windows = NodeReservation.objects.filter(node__cluster=cluster, ends_at__gt=now or timezone.now())
+    return _not_over(cluster.pk, now or timezone.now())
+
+
+def _not_over(cluster_id: int, now: datetime) -> QuerySet[NodeReservation]:
+    windows = NodeReservation.objects.filter(node__cluster_id=cluster_id, ends_at__gt=now)
     return windows.select_related("node", "workspace").order_by("begins_at", "node__name", "pk")
+
+
+@compiled
+def _current(cluster_id: int, now: datetime) -> QuerySet[NodeReservation]:
+    return _not_over(cluster_id, now)
 
 
 def windows_of(cluster: Cluster, now: datetime) -> dict[int, tuple[NodeWindow, ...]]:
     """Returns the windows of the cluster's nodes by their ids, as placement reads them. One query."""
     by_node: dict[int, list[NodeWindow]] = defaultdict(list)
-    for window in current(cluster, now):
+    for window in _current(cluster.pk, now):
         by_node[window.node_id].append(
             NodeWindow(
                 begin_s=(window.begins_at - now).total_seconds(),

@@ -217,7 +217,7 @@ class RunDetailSerializer(RunSerializer):
 
     @extend_schema_field(MemberSerializer(many=True))
     def get_members(self, run: Run) -> Any:
-        latest = run.attempts.filter(number=run.attempt).first()
+        latest = run.attempts.filter(number=run.attempt).first() if run.attempt else None
         return MemberSerializer(latest.members.select_related("node"), many=True).data if latest else []
 
 

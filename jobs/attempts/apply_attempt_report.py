@@ -7,10 +7,11 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from clusters import leases
 from clusters.models import Node
-from jobs import causes, outcomes
+from jobs import causes, lifecycle, outcomes
 from jobs.attempts import (
     attempt_report_json,
     attempt_warnings,
@@ -29,6 +30,7 @@ from live.publish import publish_on_commit
 from live.topics import run_topic
 from trainhub_launch.report import AttemptFact
 from trainhub_launch.states import PHASES, Phase
+from workspaces.database.compiled_queries import compiled
 
 
 def apply_report(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:
@@ -39,8 +41,11 @@ def apply_report(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> 
     with transaction.atomic():
         # All writers lock the run first: two nodes that report their end at the same moment are applied one
         # after the other.
-        run = Run.objects.select_for_update().get(pk=fact.run)
-        part = AttemptNode.objects.select_related("attempt", "node").get(pk=part_id)
+        run = lifecycle.lock_run(fact.run)
+        part = next(iter(_parts(part_id, node.pk)), None)
+        if run is None or part is None:
+            raise Run.DoesNotExist(fact.run)
+        part.node = node
         # Reports can overtake each other on the way: an older one must not move the part back.
         if part.phase and PHASES.index(fact.phase) < PHASES.index(part.phase):
             return True
@@ -64,8 +69,18 @@ def apply_report(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> 
             environment_record.record_prepared(run, part, fact, now)
         mpi_daemons.store_calls(run, part, fact)
         if fact.phase is not Phase.READY or not readiness.start_if_ready(run, part, is_first=is_new_phase):
-            run_transitions.apply_reports(run, part.attempt, node, now)
+            run_transitions.apply_reports(run, part, now)
     return has_all_outputs
+
+
+@compiled
+def _parts(part_id: int, node_id: int) -> QuerySet[AttemptNode]:
+    return AttemptNode.objects.select_related("attempt").filter(pk=part_id, node_id=node_id)
+
+
+@compiled
+def _members(attempt_id: int, node_id: int) -> QuerySet[Member]:
+    return Member.objects.filter(attempt_id=attempt_id, node_id=node_id)
 
 
 def _store(part: AttemptNode, fact: AttemptFact) -> None:
@@ -80,7 +95,9 @@ def _store(part: AttemptNode, fact: AttemptFact) -> None:
 
 def _update_members(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
     fact_by_rank = {member.rank: member for member in fact.members}
-    for row in Member.objects.filter(attempt=part.attempt, node_id=part.node_id, rank__in=fact_by_rank):
+    for row in _members(part.attempt_id, part.node_id):
+        if row.rank not in fact_by_rank:
+            continue
         member = fact_by_rank[row.rank]
         state = outcomes.member_state(member)
         # A report that was overtaken must not bring a rank back to life.

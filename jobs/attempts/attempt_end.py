@@ -38,21 +38,25 @@ def end_attempt(
     *,
     actor: str = "hub",
     at: datetime | None = None,
+    locked: Run | None = None,
 ) -> bool:
     """Ends the run, or queues it again.
 
     Returns False if the run has ended already or is at another attempt. A pending cancel request takes
-    precedence over `reason`.
+    precedence over `reason`. `locked`: the run as the caller has locked it.
     """
-    with transaction.atomic():
-        # `attempt` in the filter: an end of an earlier attempt, told late, must not end the present one.
-        run = Run.objects.select_for_update().filter(pk=run_id, attempt=attempt).first()
-        if run is None:
+    with transaction.atomic(savepoint=False):
+        run = locked or lifecycle.lock_run(run_id)
+        # An end of an earlier attempt, told late, must not end the present one.
+        if run is None or run.attempt != attempt:
             return False
         if run.state == RunState.CANCEL_REQUESTED:
             reason, facts = Reason.CANCELED, run.facts
         if reason.final_state is RunState.FAILED and reason is not Reason.PREEMPTED_BY_RUN:
             causes.store_soon(run_id, attempt)
+        # Most runs end here, and how often they were restarted does not matter.
+        if reason in FINAL_REASONS:
+            return _end(run, reason, facts, actor=actor, at=at)
         restarts = RunEvent.objects.filter(run=run, to_state=RunState.QUEUED)
         losses = restarts.filter(reason__in=LOSSES).count()
         preemptions = losses + restarts.filter(reason=Reason.PREEMPTED_BY_RUN).count()
@@ -64,15 +68,20 @@ def end_attempt(
             return _queue_again(run, reason, facts, message, actor=actor, at=at)
         # The first attempt is no retry, and neither are those that followed a preemption.
         retries = int(run.spec["limits"]["retries"]) - max(0, attempt - 1 - preemptions)
-        if reason in FINAL_REASONS or retries <= 0:
-            return lifecycle.advance(
-                run_id, reason.final_state, reason, facts=facts, actor=actor, attempt=attempt, at=at
-            )
+        if retries <= 0:
+            return _end(run, reason, facts, actor=actor, at=at)
         more = "no further" if retries == 1 else f"{retries - 1} more"
         message = (
             f"Attempt {attempt} failed: {reason.sentence(**facts)} Trying again, with {more} after that."
         )
         return _queue_again(run, reason, facts, message, actor=actor, at=at)
+
+
+def _end(run: Run, reason: Reason, facts: Mapping[str, object], *, actor: str, at: datetime | None) -> bool:
+    state, attempt = reason.final_state, run.attempt
+    return lifecycle.advance(
+        run.pk, state, reason, facts=facts, actor=actor, attempt=attempt, at=at, locked=run
+    )
 
 
 def _queue_again(

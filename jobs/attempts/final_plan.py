@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from django.db.models import QuerySet
+
 from jobs.models import Attempt, Member, Run
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan
 from trainhub_launch.scheduler.placement import PlacedNode, Placement
 from trainhub_launch.spec_reader import read_spec
+from workspaces.database.compiled_queries import compiled
 
 MAX_PORTS = 64
 
@@ -36,10 +39,15 @@ def usable_ports(ports: Sequence[int]) -> list[int]:
     return [port for port in ports if 1024 <= port <= 65535][:MAX_PORTS]
 
 
+@compiled
+def _members(attempt_id: int) -> QuerySet[Member]:
+    return Member.objects.filter(attempt_id=attempt_id)
+
+
 def _update_members(attempt: Attempt, final: LaunchPlan) -> None:
     """Updates the fields that the final ports may have changed; the set of members stays the same."""
     process_by_rank = {process.rank: process for process in final.processes}
-    for member in Member.objects.filter(attempt=attempt):
+    for member in _members(attempt.pk):
         process = process_by_rank[member.rank]
         fields = (process.log_name, list(process.gpus), process.decides)
         if (member.log_name, member.gpus, member.decides) != fields:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from jobs import outputs
@@ -14,9 +15,15 @@ from jobs.models import Artifact, AttemptNode, Run
 from jobs.transfer import senders
 from trainhub_launch.report import AttemptFact, OutputFile
 from trainhub_launch.states import Phase
+from workspaces.database.compiled_queries import compiled
 from workspaces.stored_files import blob_cache, blobs, paths
 
 _OF_A_NODE = re.compile(r"node_(\d{1,9})/")
+
+
+@compiled
+def _recorded(run_id: str, attempt: int) -> QuerySet[Artifact]:
+    return Artifact.objects.filter(run_id=run_id, attempt=attempt)
 
 
 def record_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
@@ -35,7 +42,7 @@ def record_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
     )
     named = _valid_outputs(part, fact)
     allowed = senders.allowed_hashes(part, run.workspace_id, (output.sha256 for output in named))
-    rows = {row.path: row for row in Artifact.objects.filter(run=run, attempt=part.attempt.number)}
+    rows = {row.path: row for row in _recorded(run.pk, part.attempt.number)}
     is_complete, kept = True, set[str]()
     for output in named:
         path = output.path
@@ -81,7 +88,8 @@ def _delete_others(rows: dict[str, Artifact], part: AttemptNode, kept: set[str])
     """Deletes the node's outputs that it does not have any more. Only a report without an error names all
     that it has: one whose upload failed names those before the failure, or none."""
     others = [row.pk for path, row in rows.items() if row.node_rank == part.node_rank and path not in kept]
-    Artifact.objects.filter(pk__in=others).delete()
+    if others:
+        Artifact.objects.filter(pk__in=others).delete()
 
 
 def _valid_outputs(part: AttemptNode, fact: AttemptFact) -> list[OutputFile]:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from django.db.models import QuerySet
+
 from clusters.backends.contract import AttemptKey
 from clusters.kinds import backend_of
 from clusters.models import Node
@@ -16,15 +18,18 @@ from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.states import Reason, RunState
 from jobs.task_messages import wake_soon
 from trainhub_launch.states import Phase, StopReason
+from workspaces.database.compiled_queries import compiled
 
 _STATE_OF_PHASE = {Phase.RUNNING: RunState.RUNNING, Phase.UPLOADING: RunState.FINALIZING}
 
 
-def apply_reports(run: Run, attempt: Attempt, node: Node, now: datetime) -> None:
-    """Advances the run state by state, each step at the time that the nodes reported for it."""
+def apply_reports(run: Run, part: AttemptNode, now: datetime) -> None:
+    """Advances the run state by state, each step at the time that the nodes reported for it. `run`: as the
+    caller has locked it; `part`: what has just been reported."""
+    attempt, node = part.attempt, part.node
     if attempt.ended_at is not None or run.attempt != attempt.number:
         return
-    rows = list(AttemptNode.objects.filter(attempt=attempt).select_related("node").order_by("node_rank"))
+    rows = _all_parts(part)
     parts = load_parts(attempt, rows)
     canceled_by, timeout_s = _canceled_by(run), run.spec["limits"]["timeout_s"]
     preempted_by = attempt.preempted_by
@@ -47,11 +52,19 @@ def apply_reports(run: Run, attempt: Attempt, node: Node, now: datetime) -> None
         times = _times(parts, phase) or _times(parts, Phase.DONE) or [now.timestamp()]
         # Running begins with the first node, Finalizing with the last.
         at = _clamped(min(times) if phase is Phase.RUNNING else max(times), since, now)
-        if lifecycle.advance(run.pk, state, actor=actor, attempt=attempt.number, at=at):
+        if lifecycle.advance(run.pk, state, actor=actor, attempt=attempt.number, at=at, locked=run):
             since = at
     if verdict.reason and not _may_be_explained(verdict, parts, node, (run.pk, attempt.number), now):
         at = _clamped(max(_times(parts, Phase.DONE), default=now.timestamp()), since, now)
-        end_attempt(run.pk, attempt.number, verdict.reason, verdict.facts, actor=actor, at=at)
+        end_attempt(run.pk, attempt.number, verdict.reason, verdict.facts, actor=actor, at=at, locked=run)
+
+
+def _all_parts(part: AttemptNode) -> list[AttemptNode]:
+    """Returns the parts of the attempt in the order of their ranks; the only one need not be read again."""
+    if len(part.attempt.placement) == 1:
+        return [part]
+    parts = AttemptNode.objects.filter(attempt_id=part.attempt_id).select_related("node")
+    return list(parts.order_by("node_rank"))
 
 
 def _may_be_explained(
@@ -74,11 +87,14 @@ def _may_be_explained(
 def load_parts(attempt: Attempt, rows: Sequence[AttemptNode]) -> list[outcomes.NodePart]:
     """Returns the stored parts as the values that `outcomes` works on."""
     decides: dict[int, dict[int, bool]] = {}
-    for node_id, rank, decisive in Member.objects.filter(attempt=attempt).values_list(
-        "node_id", "rank", "decides"
-    ):
+    for node_id, rank, decisive in _deciding_ranks(attempt.pk):
         decides.setdefault(node_id, {})[rank] = decisive
     return [attempt_report_json.load_part(row, decides.get(row.node_id, {})) for row in rows]
+
+
+@compiled
+def _deciding_ranks(attempt_id: int) -> QuerySet[Member, tuple[int, int, bool]]:
+    return Member.objects.filter(attempt_id=attempt_id).values_list("node_id", "rank", "decides")
 
 
 def _reached(parts: Sequence[outcomes.NodePart], phase: Phase, verdict: outcomes.RunVerdict) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.db import transaction
-from django.db.models import OuterRef, Subquery, TextField
+from django.db.models import OuterRef, QuerySet, Subquery, TextField
 from django.db.models.fields.json import KT
 
 from jobs import lifecycle
@@ -14,11 +14,12 @@ from jobs.models import Attempt, Member, Run
 from jobs.outcomes import rank_failure
 from jobs.querysets import RunQuerySet
 from jobs.states import FINAL, MemberState, RunKind, RunState
+from workspaces.database.compiled_queries import compiled
 
 
 def store_cause(run_id: str, attempt: int) -> Cause | None:
     """Finds and stores the cause; records an event if it has changed. Returns the cause, or None."""
-    row = Attempt.objects.filter(run_id=run_id, number=attempt).select_related("run").first()
+    row = next(iter(_attempts(run_id, attempt)), None)
     if row is None or (row.run.attempt == attempt and row.run.state in WITHOUT_CAUSE):
         return None
     # While other ranks still end, an error of a rank's own cannot be outweighed any more: its log need not be
@@ -46,6 +47,13 @@ def store_cause(run_id: str, attempt: int) -> Cause | None:
     return cause
 
 
+@compiled
+def _attempts(run_id: str, number: int) -> QuerySet[Attempt]:
+    attempts = Attempt.objects.filter(run_id=run_id, number=number).select_related("run")
+    # Long, and of no use here.
+    return attempts.defer("plan", "run__spec", "run__preview")
+
+
 def store_soon(run_id: str, attempt: int) -> None:
     """Stores the cause once the transaction has committed: reading logs must not hold a lock, and its failure
     must not affect the transaction."""
@@ -57,6 +65,8 @@ def for_run(run: Run, attempt: int | None = None) -> Cause | None:
     necessary."""
     number = run.attempt if attempt is None else attempt
     if run.kind != RunKind.JOB or (number == run.attempt and run.state in WITHOUT_CAUSE):
+        return None
+    if number == 0 and run.state == RunState.QUEUED:
         return None
     row = Attempt.objects.filter(run=run, number=number).only("cause", "failing", "ended_at").first()
     if row is not None and row.cause:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from clusters.node_reports import heartbeat
@@ -24,6 +25,7 @@ from trainhub_launch.data.checkpoint_order import CheckpointOrder, OrderedFile, 
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import RunSpec
 from trainhub_launch.states import Phase
+from workspaces.database.compiled_queries import compiled
 
 # What an attempt has saved last is not waited for longer: its node may be stuck.
 PATIENCE = timedelta(minutes=15)
@@ -31,8 +33,13 @@ PATIENCE = timedelta(minutes=15)
 
 def newest(run: Run) -> Checkpoint | None:
     """Returns the newest complete checkpoint of the run."""
-    complete = Checkpoint.objects.filter(run=run, state=CheckpointState.COMPLETE)
-    return complete.order_by("-number").first()
+    return next(iter(_newest(run.pk)), None)
+
+
+@compiled
+def _newest(run_id: str) -> QuerySet[Checkpoint]:
+    complete = Checkpoint.objects.filter(run_id=run_id, state=CheckpointState.COMPLETE)
+    return complete.order_by("-number")[:1]
 
 
 def order_of(part: AttemptNode, spec: RunSpec) -> CheckpointOrder:

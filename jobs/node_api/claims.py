@@ -11,6 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from clusters.models import Node
@@ -23,7 +24,7 @@ from jobs.builds.models import is_build_id
 from jobs.checkpoints import restoring
 from jobs.data_orders.models import is_data_order_id
 from jobs.image_registry import tickets
-from jobs.models import Attempt, AttemptNode, Run, Snapshot
+from jobs.models import Attempt, AttemptNode, Run
 from jobs.node_api.build_claims import claim_build
 from jobs.node_api.probes.probe_claims import claim_probe
 from jobs.node_orders.refusals import Later as Later  # noqa: PLC0414  # exported
@@ -31,6 +32,7 @@ from jobs.node_orders.refusals import Refused as Refused  # noqa: PLC0414  # exp
 from jobs.order_downloads import dataset_files
 from jobs.order_downloads.package_tickets import package_access
 from jobs.peers.tickets import with_peers
+from jobs.sources.snapshots import snapshots_of
 from jobs.states import Reason, RunState
 from jobs.stored_outputs.folders import output_order
 from jobs.tokens import attempt_token
@@ -41,6 +43,7 @@ from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.spec_reader import read_spec
 from trainhub_launch.states import Phase
+from workspaces.database.compiled_queries import compiled
 
 NONCE = re.compile(r"[0-9a-f]{32}\Z")
 CLAIMABLE = (RunState.PROVISIONING, RunState.PREPARING, RunState.RUNNING)
@@ -74,12 +77,8 @@ def claim(  # noqa: PLR0917 - the claim as it comes over the wire
 
 def _take(node: Node, run_id: str, number: int, nonce: str, ports: list[int]) -> AttemptNode:
     """Claims the node's part if it is not claimed yet, and returns it. Raises Refused."""
-    run = Run.objects.select_for_update().filter(pk=run_id).first()
-    part = (
-        AttemptNode.objects.select_related("attempt__run__created_by", "node")
-        .filter(attempt__run_id=run_id, attempt__number=number, node=node)
-        .first()
-    )
+    run = lifecycle.lock_run(run_id)
+    part = next(iter(_parts(run_id, number, node.pk)), None)
     if run is None or part is None:
         raise Refused("This attempt is not placed on this node.")
     if run.attempt != number or part.attempt.ended_at is not None or part.settled_at is not None:
@@ -103,6 +102,12 @@ def _take(node: Node, run_id: str, number: int, nonce: str, ports: list[int]) ->
     return part
 
 
+@compiled
+def _parts(run_id: str, number: int, node_id: int) -> QuerySet[AttemptNode]:
+    parts = AttemptNode.objects.select_related("attempt__run__created_by", "attempt__run__workspace", "node")
+    return parts.filter(attempt__run_id=run_id, attempt__number=number, node_id=node_id)
+
+
 def _claim_first(run: Run, part: AttemptNode, nonce: str, ports: list[int]) -> None:
     if len(part.attempt.placement) == 1:
         # On a single node the final plan is known with its ports, so one claim is enough.
@@ -110,7 +115,9 @@ def _claim_first(run: Run, part: AttemptNode, nonce: str, ports: list[int]) -> N
         final_plan.finalize_plan(run, part.attempt, {part.node.name: ports})
     part.nonce, part.claimed_at = nonce, timezone.now()
     part.save(update_fields=["nonce", "claimed_at", "ports"])
-    lifecycle.advance(run.pk, RunState.PREPARING, actor=f"node {part.node.name}", attempt=part.attempt.number)
+    lifecycle.advance(
+        run.pk, RunState.PREPARING, actor=f"node {part.node.name}", attempt=part.attempt.number, locked=run
+    )
 
 
 def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
@@ -121,7 +128,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
     )
     # Made anew for each answer and stored only as a digest: a claim that is repeated gets the same token,
     # since it is derived from run and attempt.
-    snapshot = Snapshot.objects.get(workspace_id=run.workspace_id, sha256=run.spec["source"]["id"])
+    (snapshot,) = snapshots_of(run.workspace_id, run.spec["source"]["id"])
     token = attempt_token(run.pk, attempt.number)
     environment = catalog.resolve(spec.environment, interpreters_of(part.node), run.workspace)
     index, ticket = package_access(

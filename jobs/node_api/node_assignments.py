@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models import BooleanField, ExpressionWrapper, F, Q, QuerySet
 
 from jobs.builds.models import EnvironmentBuild, is_build_id
 from jobs.models import AttemptNode, DataOrder
 from jobs.node_api.assignment import Assignment, Key
 from jobs.node_api.order_assignment import COLUMNS, BuildAssignment, ProbeAssignment, order_assignment
 from jobs.node_api.run_assignment import run_assignment
+from workspaces.database.compiled_queries import compiled
 from workspaces.servers.ring import ring
 
 # For so long the reports of a busy node share one query: a flood of log bytes does not cost a query each.
@@ -21,6 +23,17 @@ REUSED_S = 0.2
 # For so long what was read serves a node that reports when it was expected to. A node that was woken reports
 # sooner, and its assignments are read again.
 RECENT_S = 4.0
+
+
+COLUMNS_OF_PARTS = (
+    *("node_id", "node_rank", "claimed_at", "phase", "daemon"),
+    *(f"attempt__{name}" for name in ("number", "ended_at", "failing", "served", "preempted_by")),
+    *("attempt__pending_checkpoints", "attempt__run__state", "attempt__run__attempt"),
+    "attempt__run__workspace_id",
+)
+
+# Node id, order id, and COLUMNS.
+OrderRow = tuple[Any, ...]
 
 
 class AssignmentCache:
@@ -43,8 +56,8 @@ class AssignmentCache:
         # REUSED_S at the latest.
         if not fresh and now - read_at < REUSED_S and read_at > outdated_at:
             return previous
-        of_node = Q(node_id=self._node_id)
-        self.update(now, _read(of_node, {self._node_id: previous}).get(self._node_id, {}))
+        rows = _parts_of_node(self._node_id), _orders_of_node(self._node_id)
+        self.update(now, _assignments(*rows, {self._node_id: previous}).get(self._node_id, {}))
         return self._by_key
 
     def recent(self) -> dict[Key, Assignment] | None:
@@ -75,45 +88,71 @@ def refresh(caches: Mapping[int, AssignmentCache]) -> None:
     """Reads the assignments of all nodes in two queries into `caches` (node id -> cache)."""
     now = time.monotonic()
     previous = {node_id: cache.last_read() for node_id, cache in caches.items()}
-    # Without other servers it is cheaper to read all than to name nodes.
-    of_nodes = Q() if ring.is_alone else Q(node_id__in=list(caches))
-    by_node = _read(of_nodes, previous, only=previous.keys())
+    if ring.is_alone:
+        by_node = _assignments(_all_parts(), _all_orders(), previous)
+    else:
+        of_nodes = Q(node_id__in=list(caches))
+        by_node = _assignments(_parts().filter(of_nodes), _orders(of_nodes), previous)
     for node_id, cache in caches.items():
         cache.update(now, by_node.get(node_id, {}))
 
 
-def _read(
-    nodes: Q, previous: Mapping[int, dict[Key, Assignment]], only: Collection[int] | None = None
+def _assignments(
+    parts: Iterable[AttemptNode],
+    orders: Iterable[OrderRow],
+    previous: Mapping[int, dict[Key, Assignment]],
 ) -> dict[int, dict[Key, Assignment]]:
-    """Returns node id -> key -> assignment. `nodes`: the condition of the nodes; `previous` is read before,
-    whose log names still hold."""
+    """Returns node id -> key -> assignment. `previous` is read before, whose log names still hold."""
     by_node: dict[int, dict[Key, Assignment]] = {}
-    for node_id, assignment in (*_of_runs(nodes, previous), *_of_orders(nodes)):
-        if only is None or node_id in only:
-            by_node.setdefault(node_id, {})[assignment.key] = assignment
+    for part in parts:
+        key = part.attempt.run_id, part.attempt.number
+        before = previous.get(part.node_id, {}).get(key)
+        by_node.setdefault(part.node_id, {})[key] = run_assignment(part, before)
+    for node_id, order_id, *facts in orders:
+        of_kind = BuildAssignment if is_build_id(order_id) else ProbeAssignment
+        order = order_assignment(of_kind, order_id, *facts)
+        by_node.setdefault(node_id, {})[order.key] = order
     return by_node
 
 
-def _of_runs(nodes: Q, previous: Mapping[int, dict[Key, Assignment]]) -> Iterator[tuple[int, Assignment]]:
-    unsettled = (
-        AttemptNode.objects.filter(nodes, settled_at=None)
+def _parts() -> QuerySet[AttemptNode]:
+    return (
+        AttemptNode.objects.filter(settled_at=None)
         .select_related("attempt__run")
-        # A plan of many ranks is long, and this is read at every report of a busy node.
-        .defer("attempt__plan", "attempt__run__preview")
-        .annotate(planned=ExpressionWrapper(Q(attempt__plan__isnull=False), BooleanField()))
+        # Specs and plans are long, and this is read at every report of a busy node.
+        .only(*COLUMNS_OF_PARTS)
+        .annotate(
+            planned=ExpressionWrapper(Q(attempt__plan__isnull=False), BooleanField()),
+            grace_s=F("attempt__run__spec__limits__grace_s"),
+        )
     )
-    for part in unsettled:
-        key = part.attempt.run_id, part.attempt.number
-        yield part.node_id, run_assignment(part, part.planned, previous.get(part.node_id, {}).get(key))
 
 
-def _of_orders(nodes: Q) -> Iterator[tuple[int, Assignment]]:
+def _orders(nodes: Q) -> QuerySet[EnvironmentBuild, OrderRow]:
     """One query for all kinds: this is read with each report of a busy node."""
     # Orders that wait for their turn are no assignment yet.
     rows = [
         kind.rows().filter(nodes, settled_at=None, offered_at__isnull=False).order_by().values_list(*COLUMNS)
         for kind in (EnvironmentBuild, DataOrder)
     ]
-    for node_id, order_id, *facts in rows[0].union(*rows[1:], all=True):
-        of_kind = BuildAssignment if is_build_id(order_id) else ProbeAssignment
-        yield node_id, order_assignment(of_kind, order_id, *facts)
+    return rows[0].union(*rows[1:], all=True)
+
+
+@compiled
+def _parts_of_node(node_id: int) -> QuerySet[AttemptNode]:
+    return _parts().filter(node_id=node_id)
+
+
+@compiled
+def _all_parts() -> QuerySet[AttemptNode]:
+    return _parts()
+
+
+@compiled
+def _orders_of_node(node_id: int) -> QuerySet[EnvironmentBuild, OrderRow]:
+    return _orders(Q(node_id=node_id))
+
+
+@compiled
+def _all_orders() -> QuerySet[EnvironmentBuild, OrderRow]:
+    return _orders(Q())

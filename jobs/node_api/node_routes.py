@@ -23,7 +23,7 @@ from trainhub_launch.errors import WireError
 from trainhub_launch.report import Ack, Report
 from workspaces.http.problems import Problem, problem_responses
 from workspaces.http.requests import hub_url, read_body
-from workspaces.http.threads import in_thread, in_turn, waiting_in_turn
+from workspaces.http.threads import in_thread, in_turn, in_turn_of_claims, waiting_in_turn
 
 MAX_CLAIM_BYTES = 64 * 1024
 # What the node says it can do, in words.
@@ -75,7 +75,9 @@ async def claim(request: Request) -> Response:
         raise Problem(400, "Not a claim", "Send JSON with run, attempt, nonce and ports.") from error
     try:
         with session.claim_in_progress((run, attempt)):
-            order = await in_turn(claims.claim, session.node, run, attempt, nonce, ports, hub_url(request))
+            order = await in_turn_of_claims(
+                claims.claim, session.node, run, attempt, nonce, ports, hub_url(request)
+            )
     except claims.Later as wait:
         raise Problem(503, "Not yet", str(wait), Retry_After="1") from wait
     except claims.Refused as refusal:
@@ -94,7 +96,7 @@ async def secrets(request: Request) -> Response:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Problem(400, "Not a claim", "Send JSON with run, attempt and nonce.") from error
     try:
-        values = await in_turn(run_secrets.take, node, run, attempt, nonce)
+        values = await in_turn_of_claims(run_secrets.take, node, run, attempt, nonce)
     except claims.Refused as refusal:
         raise Problem(409, "Refused", str(refusal)) from refusal
     answer = {"values": values, "masked": run_secrets.masked_texts(values)}

@@ -91,10 +91,11 @@ class RunAssignment(Assignment):
         return name if self.node_rank == 0 else f"node_{self.node_rank}/{name}"
 
 
-def run_assignment(part: AttemptNode, planned: bool, previous: Assignment | None) -> RunAssignment:
-    """Returns the assignment of this part. `planned`: whether its final plan is known; `previous`: as it was
-    read before, whose log names still hold."""
+def run_assignment(part: AttemptNode, previous: Assignment | None) -> RunAssignment:
+    """Returns the assignment of this part. `part`: with the annotations `planned`, whether its final plan is
+    known, and `grace_s`, of its spec; `previous`: as it was read before, whose log names still hold."""
     attempt, run = part.attempt, part.attempt.run
+    planned: bool = part.planned  # type: ignore[attr-defined]  # annotated
     before = previous if isinstance(previous, RunAssignment) else None
     return RunAssignment(
         part_id=part.pk,
@@ -107,7 +108,7 @@ def run_assignment(part: AttemptNode, planned: bool, previous: Assignment | None
         claimed_at=part.claimed_at,
         node_rank=part.node_rank,
         phase=part.phase,
-        grace_s=int(run.spec["limits"]["grace_s"]),
+        grace_s=int(part.grace_s),  # type: ignore[attr-defined]  # annotated
         workspace_id=run.workspace_id,
         own_logs=before.own_logs if before and before.planned == planned else _own_logs(part),
         planned=planned,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from clusters.models import Node
 from jobs import causes, lifecycle
 from jobs.attempts import apply_attempt_report
@@ -13,6 +15,12 @@ from jobs.models import AttemptNode
 from jobs.node_api.run_assignment import RunAssignment
 from jobs.states import Reason
 from trainhub_launch.report import AttemptFact
+from workspaces.database.compiled_queries import compiled
+
+
+@compiled
+def _parts(part_id: int) -> QuerySet[AttemptNode]:
+    return AttemptNode.objects.filter(pk=part_id).select_related("node").only("attempt_id", "node__name")
 
 
 class RunReports:
@@ -22,10 +30,10 @@ class RunReports:
         return apply_attempt_report.apply_report(node, assignment.part_id, fact, now)
 
     def close(self, node: Node, assignment: RunAssignment, now: datetime) -> None:  # noqa: ARG002
-        part = AttemptNode.objects.select_related("node").get(pk=assignment.part_id)
+        (part,) = _parts(assignment.part_id)
         lifecycle.settle(part, assignment.run, assignment.attempt, now)
         causes.store_soon(assignment.run, assignment.attempt)
-        if not AttemptNode.objects.filter(attempt_id=part.attempt_id, settled_at=None).exists():
+        if not lifecycle.unsettled_parts(part.attempt_id):
             log_store.close(assignment.run, assignment.attempt)
 
     def end_orphan(self, node: Node, assignment: RunAssignment, now: datetime) -> None:  # noqa: ARG002

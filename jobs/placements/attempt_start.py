@@ -6,6 +6,7 @@ import dataclasses
 
 from clusters import leases
 from clusters.models import Node
+from clusters.node_facts import nodes_by_name
 from datastores.run_inputs import input_places
 from jobs import lifecycle
 from jobs.checkpoints import origins, restoring, stores
@@ -48,7 +49,7 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
     )
     add_output_folder(attempt, output_store, spec)
     Run.objects.filter(pk=run.pk).update(attempt=number, claimed_at=None)
-    nodes = Node.objects.in_bulk([node.name for node in placement.nodes], field_name="name")
+    nodes = nodes_by_name(node.name for node in placement.nodes)
     AttemptNode.objects.bulk_create(
         AttemptNode(attempt=attempt, node=nodes[placed.name], node_rank=rank)
         for rank, placed in enumerate(placement.nodes)
@@ -58,7 +59,8 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
     message = f"Placed on {node_names}."
     if attempt.restores is not None:
         message += f" It goes on from {attempt.restores}."
-    lifecycle.advance(run.pk, RunState.PROVISIONING, message=message, attempt=number)
+    run.attempt = number
+    lifecycle.advance(run.pk, RunState.PROVISIONING, message=message, attempt=number, locked=run)
     for node in nodes.values():
         wake_soon(node, run.pk, number)
 

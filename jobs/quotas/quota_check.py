@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from clusters.fair_share import use
 from clusters.fair_share.use import UserKey
@@ -18,6 +18,7 @@ from trainhub_launch.scheduler.capacity import Demand
 from trainhub_launch.scheduler.placement import Placement
 from trainhub_launch.scheduler.quotas import QuotaBalance, quota_refusal
 from trainhub_launch.scheduler.rejections import Refusal
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import User, Workspace
 
 WORKSPACE, PEOPLE, PERSON = "workspace", "people", "person"
@@ -29,8 +30,7 @@ class QuotaBook:
     no quota, at most six more otherwise. `only_disk`: of their use only the disk."""
 
     def __init__(self, workspace: Workspace | None = None, *, only_disk: bool = False) -> None:
-        quotas = Quota.objects.select_related("workspace", "person")
-        rows = quotas if workspace is None else quotas.filter(workspace=workspace)
+        rows = _all_quotas() if workspace is None else _quotas_of(workspace.pk)
         self._quotas = {(row.workspace_id, row.scope, row.person_id): row for row in rows}
         self._held: dict[UserKey, int] = {}
         self._seconds: dict[UserKey, float] = {}
@@ -103,8 +103,23 @@ def lock_quotas(workspace: Workspace) -> QuotaBook | None:
     """Locks the quotas of a workspace until the transaction ends and returns them; None if it has none.
 
     Of two runs that are placed at once in two clusters, the second sees what the first has got."""
-    rows = Quota.objects.select_for_update().filter(workspace=workspace).order_by("pk")
-    return QuotaBook(workspace) if list(rows.values_list("pk", flat=True)) else None
+    return QuotaBook(workspace) if _lock(workspace.pk) else None
+
+
+@compiled
+def _lock(workspace_id: int) -> QuerySet[Quota, tuple[int]]:
+    rows = Quota.objects.select_for_update().filter(workspace_id=workspace_id).order_by("pk")
+    return rows.values_list("pk")
+
+
+@compiled
+def _all_quotas() -> QuerySet[Quota]:
+    return Quota.objects.select_related("workspace", "person")
+
+
+@compiled
+def _quotas_of(workspace_id: int) -> QuerySet[Quota]:
+    return Quota.objects.select_related("workspace", "person").filter(workspace_id=workspace_id)
 
 
 def _held_gpus() -> dict[UserKey, int]:

@@ -69,10 +69,11 @@ def _believe_reports(now: datetime) -> None:
         node__cluster__kind__in=kinds,
     )
     last = {part.attempt_id: part for part in ended.select_related("node__cluster", "attempt")}
-    for attempt_id, part in last.items():
+    for stale in last.values():
         with transaction.atomic():
-            run = Run.objects.select_for_update().get(pk=part.attempt.run_id)
-            run_transitions.apply_reports(run, Attempt.objects.get(pk=attempt_id), part.node, now)
+            run = Run.objects.select_for_update().get(pk=stale.attempt.run_id)
+            part = AttemptNode.objects.select_related("node__cluster", "attempt").get(pk=stale.pk)
+            run_transitions.apply_reports(run, part, now)
 
 
 def _give_back(scheduler: OutsideScheduler, now: datetime) -> None:

@@ -9,6 +9,7 @@ from django.db import transaction
 
 from clusters import leases
 from clusters.models import Cluster
+from jobs import lifecycle
 from jobs.checkpoints import origins, restoring
 from jobs.models import Run
 from jobs.placements.attempt_start import fail_run, record_why, start_attempt
@@ -86,9 +87,11 @@ class ClusterQueue(ABC):
         with transaction.atomic():
             # Lock order, the same for every writer: first the run, then the cluster.
             # Only a run that is still queued: a cancel may have come since the queue was read.
-            current = Run.objects.select_for_update().filter(pk=run.pk, state=RunState.QUEUED).first()
-            if current is None:
+            current = lifecycle.lock_run(run.pk)
+            if current is None or current.state != RunState.QUEUED:
                 return
+            # Read with the queue.
+            current.workspace = run.workspace
             quotas = lock_quotas(run.workspace)
             if quotas is not None and quotas.refusal(run, turn.needs) is not None:
                 raise StaleOffers

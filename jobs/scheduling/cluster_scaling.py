@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from django.db import DatabaseError, transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.utils import timezone
 
 from clusters import offers
@@ -19,8 +19,14 @@ from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.queue_placement import queued_runs
 from trainhub_launch.scheduler.autoscaler import Bounds, Decision, ScalableNode, decide
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, counted
+from workspaces.database.compiled_queries import compiled
 
 log = logging.getLogger(__name__)
+
+
+@compiled
+def _growing() -> QuerySet[Cluster]:
+    return Cluster.objects.filter(deleted_at=None).exclude(provider="")
 
 
 def scale_clusters(now: datetime | None = None, only: Collection[str] | None = None) -> bool:
@@ -29,8 +35,7 @@ def scale_clusters(now: datetime | None = None, only: Collection[str] | None = N
     Returns whether any machine was requested.
     """
     now = now or timezone.now()
-    growing = Cluster.objects.filter(deleted_at=None).exclude(provider="")
-    clusters = list(growing if only is None else growing.filter(name__in=only))
+    clusters = [cluster for cluster in _growing() if only is None or cluster.name in only]
     if not clusters:
         return False
     demands: dict[str, list[Demand]] = defaultdict(list)

@@ -12,7 +12,7 @@ from jobs.attempts.quarantine import quarantined_leases
 from jobs.models import Run
 from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling import preemption, queue_order, scaling_messages
-from jobs.scheduling.cluster_queue import ClusterQueue
+from jobs.scheduling.cluster_queue import ClusterQueue, StaleOffers
 from jobs.scheduling.queue_order import QueuedRun
 from trainhub_launch.scheduler.capacity import FreeNode
 from trainhub_launch.scheduler.placement import Placement
@@ -21,12 +21,16 @@ from trainhub_launch.scheduler.rejections import Refusal, not_now
 
 
 class HubQueue(ClusterQueue):
-    """Keeps what waiting runs claim, so that later ones never delay them; caches offers between runs."""
+    """Keeps what waiting runs claim, so that later ones never delay them; caches offers between runs.
 
-    def __init__(self, cluster: Cluster, quotas: QuotaBook) -> None:
+    `max_age_s`: what the nodes are may have been read so long ago. Raises StaleOffers where that could
+    matter."""
+
+    def __init__(self, cluster: Cluster, quotas: QuotaBook, max_age_s: float = 0.0) -> None:
         super().__init__(cluster, quotas)
-        now = timezone.now()
-        self._line: Line[Run] = Line(offers.offers(cluster), leases.releases(cluster, now))
+        now, self._max_age_s = timezone.now(), max_age_s
+        nodes = offers.offers(cluster, max_age_s=max_age_s)
+        self._line: Line[Run] = Line(nodes, leases.releases(cluster, now))
         self._reserved = leases.reservations(cluster)
         # Those for which something is still to come; what comes during the walk is used in the next.
         self._expecting = {holder for holder in self._reserved if leases.promised_by(holder)}
@@ -35,7 +39,13 @@ class HubQueue(ClusterQueue):
     def _choose(self, turn: QueuedRun) -> tuple[FreeNode, ...] | Refusal:
         own = self._reserved.get(turn.run.pk)
         answer = self._line.ask_with(turn.needs, own) if own else self._line.ask(turn.needs)
-        return answer if isinstance(answer, Refusal) else self._line.chosen(answer)
+        if not isinstance(answer, Refusal):
+            return self._line.chosen(answer)
+        # A node that has just joined may be the one that is large enough: no run fails for what is out of
+        # date.
+        if answer.permanent and self._max_age_s:
+            raise StaleOffers
+        return answer
 
     def _why_waiting(self, turn: QueuedRun, sentence: str) -> str:  # noqa: ARG002 - of one node alone
         in_front = self._line.in_front(turn.needs)
@@ -72,7 +82,7 @@ class HubQueue(ClusterQueue):
     def _nodes(self, run: Run) -> tuple[FreeNode, ...]:
         if run.workspace_id not in self._offers_by_workspace:
             self._offers_by_workspace[run.workspace_id] = offers.offers(
-                self._cluster, run.workspace, quarantined_leases()
+                self._cluster, run.workspace, quarantined_leases(), max_age_s=self._max_age_s
             )
         return self._offers_by_workspace[run.workspace_id]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from clusters.fair_share import shares, use
@@ -27,6 +28,7 @@ from trainhub_launch.scheduler.capacity import Demand
 from trainhub_launch.scheduler.fair_share import FairQueue, Turn
 from trainhub_launch.spec import RunSpec
 from trainhub_launch.spec_reader import read_spec
+from workspaces.database.compiled_queries import compiled
 
 # Between its lease and the start of its ranks, from which the time limit counts, a run may take so long.
 START_ALLOWANCE_S = 60
@@ -112,8 +114,7 @@ def standing_of(run: Run) -> QueueStanding | None:
     """Returns where the run stands in the hub's queue of its cluster, None if it does not wait there."""
     if run.state != RunState.QUEUED or run.kind != RunKind.JOB:
         return None
-    name = run.spec["resources"]["cluster"]
-    cluster = Cluster.objects.filter(name=name, deleted_at=None).first()
+    cluster = next(iter(_clusters(run.spec["resources"]["cluster"])), None)
     if cluster is None or backend_of(cluster).scheduler is not None:
         return None
     waiting = waiting_for(cluster)
@@ -122,6 +123,11 @@ def standing_of(run: Run) -> QueueStanding | None:
         return None
     sentence = f"{ordinal(place)} of {len(waiting)}; {use_sentence(run, cluster)}."
     return QueueStanding(place, len(waiting), sentence)
+
+
+@compiled
+def _clusters(name: str) -> QuerySet[Cluster]:
+    return Cluster.objects.filter(name=name, deleted_at=None)
 
 
 def use_sentence(run: Run, cluster: Cluster) -> str:

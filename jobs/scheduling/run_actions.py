@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from clusters.kinds import backend_of
@@ -19,6 +21,7 @@ from jobs.scheduling.submission import SubmitRefused, clone_spec, resumed_spec, 
 from jobs.states import Reason, RunKind, RunState
 from jobs.task_messages import cancel_outside_soon, wake_soon
 from workspaces import audit
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import User
 
 __all__ = [
@@ -41,19 +44,25 @@ __all__ = [
 
 ALL_CLUSTERS = ""
 _launch_lock = threading.Lock()
-# Names of the clusters whose queues are to be launched, or ALL_CLUSTERS; guarded by `_pending_lock`.
-_pending: set[str] = set()
+# Names of the clusters whose queues are to be launched, or ALL_CLUSTERS, each with the greatest age of what
+# is read about its nodes; guarded by `_pending_lock`.
+_pending: dict[str, float] = {}
 _pending_lock = threading.Lock()
 
 
-def launch(run_id: str) -> None:
-    """Launches the runs that fit in the queue of this run's cluster, in queue order.
+def launch(run_id: str, max_age_s: float = 0.0) -> None:
+    """Launches the runs that fit in the queue of this run's cluster, in queue order. `max_age_s`: what is
+    read about the nodes may be so old, since only a run has come and no resources have become free.
 
     Does nothing if the run is no longer queued, so calls may be repeated.
     """
-    spec = Run.objects.filter(pk=run_id, state=RunState.QUEUED).values_list("spec", flat=True).first()
-    if spec is not None:
-        _launch(spec.get("resources", {}).get("cluster", ALL_CLUSTERS))
+    for (spec,) in _queued_specs(run_id):
+        _launch(spec.get("resources", {}).get("cluster", ALL_CLUSTERS), max_age_s)
+
+
+@compiled
+def _queued_specs(run_id: str) -> QuerySet[Run, tuple[dict[str, Any]]]:
+    return Run.objects.filter(pk=run_id, state=RunState.QUEUED).values_list("spec")
 
 
 def launch_queued() -> None:
@@ -61,19 +70,20 @@ def launch_queued() -> None:
     _launch(ALL_CLUSTERS)
 
 
-def _launch(cluster: str) -> None:
+def _launch(cluster: str, max_age_s: float = 0.0) -> None:
     """Launches, or returns at once if another thread is launching: that thread then makes one more pass."""
     with _pending_lock:
-        _pending.add(cluster)
+        _pending[cluster] = min(max_age_s, _pending.get(cluster, max_age_s))
     # Not waited for: many submissions at once need one pass over the queue, not one each.
     while _pending and _launch_lock.acquire(blocking=False):
         try:
             with _pending_lock:
                 names = None if ALL_CLUSTERS in _pending else frozenset(_pending)
+                age_s = min(_pending.values(), default=0.0)
                 _pending.clear()
             # Cleared before the pass: what is submitted while it runs is launched by another round of this
             # loop.
-            queue_placement.place_queued(names)
+            queue_placement.place_queued(names, age_s)
             if cluster_scaling.scale_clusters(only=names):
                 # The second pass updates the sentences of runs that now wait for requested machines.
                 queue_placement.place_queued(names)

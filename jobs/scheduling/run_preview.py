@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from django.db.models import QuerySet
+
 from clusters.backends.contract import OutsideScheduler, Request
 from clusters.gpus.gpu_models import gpu_names
 from clusters.kinds import backend_of
-from clusters.models import Cluster
-from clusters.visibility import clusters_of
+from clusters.models import Cluster, Node
+from clusters.visibility import cluster_named, clusters_of
 from datastores.run_inputs import input_capabilities, with_choices
 from environments.catalog import environment_names, needed_capabilities
 from environments.succession import environment_notice
@@ -17,7 +19,6 @@ from jobs.attempts.attempt_end import MAX_PREEMPTIONS
 from jobs.attempts.quarantine import quarantined_leases
 from jobs.environment_findings.all_findings import package_findings
 from jobs.environment_findings.node_glibc import glibc_findings
-from jobs.models import Snapshot
 from jobs.quotas import disk_quota
 from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.data_findings import data_findings
@@ -26,6 +27,7 @@ from jobs.scheduling.default_cluster import with_cluster
 from jobs.scheduling.interpreters import check_interpreters, nodes_python
 from jobs.scheduling.queue_order import longest_s
 from jobs.sources import examples, git_sources
+from jobs.sources.snapshots import snapshots_of
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
 from trainhub_launch.findings.scaling_up import scaling_up
@@ -36,6 +38,7 @@ from trainhub_launch.scheduler.capacity import Demand, FreeNode
 from trainhub_launch.scheduler.quotas import quota_refusal, waiting_refusal
 from trainhub_launch.spec import ExampleSource, GitSource, RunSpec
 from workspaces.access import Principal, may_operate
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import Workspace
 from workspaces.secrets import store as secrets
 from workspaces.states import Role
@@ -60,13 +63,14 @@ class Preview:
         return tuple(finding for finding in self.findings if finding.level == "error")
 
 
-def preview(spec: RunSpec, principal: Principal) -> Preview:
+def preview(spec: RunSpec, principal: Principal, max_age_s: float = 0.0) -> Preview:
     """Returns the plan that the spec would get at present, on the default cluster if it names none. Reports
-    every problem of the spec as a finding and raises nothing for it."""
+    every problem of the spec as a finding and raises nothing for it. `max_age_s`: what is read about nodes
+    may be so old."""
     spec = with_choices(with_cluster(spec, principal), principal.workspace)
-    cluster = clusters_of(principal.workspace).filter(name=spec.resources.cluster).first()
+    cluster = cluster_named(spec.resources.cluster, principal.workspace)
     # Leases of attempts that are over but not confirmed do not count as free, but as what comes free.
-    nodes = _nodes(cluster, principal)
+    nodes = _nodes(cluster, principal, max_age_s)
     nodes = _without_harmless_windows(spec, nodes, principal)
     draft = draft_plan(
         spec,
@@ -143,7 +147,7 @@ def _source(spec: RunSpec, principal: Principal) -> tuple[tuple[str, ...] | None
             return None, [Finding("error", error.field, error.message)]
     if isinstance(spec.source, GitSource):
         return _git_source(spec.source, principal)
-    snapshot = Snapshot.objects.filter(workspace=principal.workspace, sha256=spec.source.id).first()
+    snapshot = next(iter(snapshots_of(principal.workspace.pk, spec.source.id)), None)
     if snapshot is None:
         message = (
             "no such snapshot in this workspace; upload the source folder first and give the id of the answer"
@@ -188,7 +192,7 @@ def _environment(spec: RunSpec, workspace: Workspace) -> Iterator[Finding]:
 def _cluster(spec: RunSpec, cluster: Cluster | None, principal: Principal) -> Iterator[Finding]:
     if cluster is None:
         yield Finding("error", "resources.cluster", _no_cluster(spec.resources.cluster, principal))
-    elif cluster.low_priority or cluster.nodes.filter(revoked_at=None, low_priority=True).exists():
+    elif cluster.low_priority or _low_priority_nodes(cluster.pk):
         whose = "its nodes" if cluster.low_priority else "some of its nodes"
         yield Finding(
             "hint",
@@ -197,6 +201,12 @@ def _cluster(spec: RunSpec, cluster: Cluster | None, principal: Principal) -> It
             f"{MAX_PREEMPTIONS} times without using up a retry: save checkpoints in TRAINHUB_CHECKPOINT_DIR, "
             "where the newest one is when it restarts",
         )
+
+
+@compiled
+def _low_priority_nodes(cluster_id: int) -> QuerySet[Node, tuple[int]]:
+    nodes = Node.objects.filter(cluster_id=cluster_id, revoked_at=None, low_priority=True)
+    return nodes.values_list("pk")[:1]
 
 
 def _outside_hints(cluster: Cluster | None, draft: DraftPlan) -> list[Finding]:
@@ -214,10 +224,10 @@ def _no_cluster(name: str, principal: Principal) -> str:
     return f"there is no cluster {name!r} here; there are: {existing or 'none yet'}"
 
 
-def _nodes(cluster: Cluster | None, principal: Principal) -> tuple[FreeNode, ...]:
+def _nodes(cluster: Cluster | None, principal: Principal, max_age_s: float) -> tuple[FreeNode, ...]:
     if cluster is None:
         return ()
-    return backend_of(cluster).nodes(cluster, principal.workspace, quarantined_leases())
+    return backend_of(cluster).nodes(cluster, principal.workspace, quarantined_leases(), max_age_s)
 
 
 def _scaling_up(

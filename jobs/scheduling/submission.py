@@ -7,14 +7,16 @@ from pathlib import PurePosixPath
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
+from django.db.models import QuerySet
 
+from clusters.node_facts import REUSED_FOR_S
 from datastores.run_inputs import with_choices
 from environments.catalog import with_version
 from jobs import lifecycle, tags
 from jobs.checkpoints import origins, stores
 from jobs.errors import Conflict
 from jobs.lineage import dataset_uses
-from jobs.models import Experiment, Run, RunEvent, Snapshot
+from jobs.models import Experiment, Run, RunEvent
 from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.default_cluster import with_cluster
 from jobs.scheduling.run_preview import Preview, preview
@@ -26,8 +28,9 @@ from trainhub_launch.findings import Finding
 from trainhub_launch.scheduler.quotas import waiting_refusal
 from trainhub_launch.spec import DataInput, ExampleSource, GitSource, RunSpec, SnapshotSource
 from trainhub_launch.spec_reader import read_spec
-from workspaces import audit
+from workspaces import audit, background_loop
 from workspaces.access import Principal, archived, lacking
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import Workspace
 from workspaces.states import Role
 
@@ -91,7 +94,7 @@ def submit_with_findings(
     # Outside the transaction: it copies files, and asks a git server. Should the rest fail, the snapshot is
     # collected as unused.
     spec = _fetch_source(request, principal)
-    reviewed = preview(spec, principal)
+    reviewed = _reviewed(spec, principal)
     if reviewed.errors:
         raise SubmitRefused(reviewed.findings)
     frozen = _freeze_source(spec, principal)
@@ -99,7 +102,7 @@ def submit_with_findings(
     with transaction.atomic():
         # The lock keeps numbers without gaps, and makes a second request with the same key find the first
         # run.
-        workspace = Workspace.objects.select_for_update().get(pk=principal.workspace.pk)
+        (workspace,) = _lock_workspace(principal.workspace.pk)
         existing = _existing_run(workspace, idempotency_key, request, principal)
         if existing is not None:
             return Submission(existing, is_repeat=True)
@@ -114,6 +117,16 @@ def submit_with_findings(
         if resumed is not None:
             origins.copy_to(run, resumed)
     return Submission(run, reviewed.findings)
+
+
+def _reviewed(spec: RunSpec, principal: Principal) -> Preview:
+    """Returns the preview of the spec. In the web server, what another submission has just read about the
+    nodes is good enough to accept a run, but not to refuse one."""
+    if background_loop.is_running():
+        recent = preview(spec, principal, REUSED_FOR_S)
+        if not recent.errors:
+            return recent
+    return preview(spec, principal)
 
 
 def _with_what_is_open(spec: RunSpec, principal: Principal) -> RunSpec:
@@ -205,6 +218,16 @@ def _as_chosen(repeated: DataInput, stored: DataInput | None) -> DataInput:
     return replace(repeated, mode=repeated.mode or stored.mode, version=repeated.version or stored.version)
 
 
+@compiled
+def _lock_workspace(workspace_id: int) -> QuerySet[Workspace]:
+    return Workspace.objects.select_for_update().filter(pk=workspace_id)
+
+
+@compiled
+def _experiments(workspace_id: int, name: str) -> QuerySet[Experiment]:
+    return Experiment.objects.filter(workspace_id=workspace_id, name=name)
+
+
 def _check_not_deleted(experiment: Experiment, spec: RunSpec) -> None:
     """Raises SpecError if the experiment or the snapshot was deleted after the preview."""
     if experiment.deleted_at is not None:
@@ -212,8 +235,7 @@ def _check_not_deleted(experiment: Experiment, spec: RunSpec) -> None:
             "experiment",
             f"{spec.experiment!r} is deleted; restore it at /runs/deleted/, or choose another name",
         )
-    snapshots_there = Snapshot.objects.filter(workspace=experiment.workspace)
-    if not snapshots_there.filter(sha256=spec.snapshot).exists():
+    if not snapshots.snapshots_of(experiment.workspace_id, spec.snapshot):
         raise SpecError("source", "is no longer kept; upload it again")
 
 
@@ -230,7 +252,9 @@ def _create(
     workspace.save(update_fields=["last_run_number"])
     number = workspace.last_run_number
     named = replace(spec, display_name=spec.display_name.strip() or default_name(spec, number))
-    experiment, _ = Experiment.objects.get_or_create(workspace=workspace, name=spec.experiment)
+    experiment = next(iter(_experiments(workspace.pk, spec.experiment)), None)
+    if experiment is None:
+        experiment, _ = Experiment.objects.get_or_create(workspace=workspace, name=spec.experiment)
     _check_not_deleted(experiment, spec)
     run = Run.objects.create(
         number=number,

@@ -12,7 +12,7 @@ from typing import IO
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import TextField
+from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 from django.utils import timezone
 
@@ -23,6 +23,7 @@ from jobs.sources.examples import Example, example, examples
 from jobs.sources.folders import SourceTree
 from jobs.sources.source_files import FIELD, SnapshotError, read_chunks
 from workspaces.access import Principal
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import Workspace
 from workspaces.stored_files import blob_gc, blob_writer, blobs
 
@@ -166,3 +167,9 @@ def _warnings(tree: SourceTree) -> list[str]:
     )
     by = f" by {tree.rules.file}" if tree.rules.file else ": caches and version control"
     return [f"{what} left out{by}."]
+
+
+@compiled
+def snapshots_of(workspace_id: int, sha256: str) -> QuerySet[Snapshot]:
+    """Returns the snapshot with this id in the workspace, or none."""
+    return Snapshot.objects.filter(workspace_id=workspace_id, sha256=sha256)

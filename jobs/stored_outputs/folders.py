@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.db.models import QuerySet
+
 from datastores.models import Datastore
 from datastores.run_inputs import missing_datastore
 from jobs.models import Attempt, AttemptNode, OutputFolder
@@ -9,6 +11,7 @@ from trainhub_launch.data.outputs import StoreFolder
 from trainhub_launch.data.stores import OUTPUT_KINDS, SignIn, folder_store
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import RunSpec
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import Workspace
 
 
@@ -78,8 +81,12 @@ def folder_in(datastore: Datastore, path: str) -> StoreFolder:
 
 
 def find_output_folder(part: AttemptNode) -> OutputFolder | None:
-    folders = OutputFolder.objects.select_related("datastore")
-    return folders.filter(run_id=part.attempt.run_id, attempt=part.attempt.number).first()
+    return next(iter(_folders(part.attempt.run_id, part.attempt.number)), None)
+
+
+@compiled
+def _folders(run_id: str, attempt: int) -> QuerySet[OutputFolder]:
+    return OutputFolder.objects.select_related("datastore").filter(run_id=run_id, attempt=attempt)
 
 
 def key_prefix(part: AttemptNode) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from clusters.task_messages import send_task_soon
@@ -22,6 +22,7 @@ from registry.models import Export, ModelVersion
 from registry.registration import EXPORT, Words, add_version
 from registry.registration import outputs as origin_of_outputs
 from trainhub_launch.json_types import JsonObject
+from workspaces.database.compiled_queries import compiled
 from workspaces.stored_files import blob_cache, blobs
 from workspaces.task_names import TaskName
 
@@ -33,9 +34,14 @@ NOTHING = "The run ended without a model in outputs/onnx/."
 
 def follow_exports(run: Run) -> None:
     """Sends a task that completes the exports of `run`. It is called in the transaction that ends the run."""
-    if Export.objects.filter(run=run, state=ExportState.WAITING).exists():
+    if _waiting(run.pk):
         # A periodic task does the same every ten seconds, should this one get lost.
         send_task_soon(TaskName.SETTLE_EXPORTS)
+
+
+@compiled
+def _waiting(run_id: str) -> QuerySet[Export, tuple[int]]:
+    return Export.objects.filter(run_id=run_id, state=ExportState.WAITING).values_list("pk")
 
 
 def settle_all() -> None:

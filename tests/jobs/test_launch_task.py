@@ -76,10 +76,18 @@ class TestMessage:
     def test_an_end_has_the_whole_queue_launched(
         self, broker: celery.Celery, who: Principal, django_capture_on_commit_callbacks: Capture
     ) -> None:
-        run = queued(who)
+        run, _ = queued(who), queued(who)
         with django_capture_on_commit_callbacks(execute=True):
             run_actions.cancel(run, who.user)
         assert [task for task, _ in take_all(broker)] == ["jobs.tasks.launch_queued"]
+
+    def test_an_end_sends_nothing_while_no_run_waits(
+        self, broker: celery.Celery, who: Principal, django_capture_on_commit_callbacks: Capture
+    ) -> None:
+        run = queued(who)
+        with django_capture_on_commit_callbacks(execute=True):
+            run_actions.cancel(run, who.user)
+        assert take_all(broker) == []
 
 
 @pytest.mark.django_db

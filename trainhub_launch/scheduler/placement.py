@@ -11,6 +11,7 @@ from trainhub_launch.scheduler.rejections import Refusal, natural, never, not_no
 
 # Of data: a node that need not download so much is preferred to a fuller one.
 LARGE_DOWNLOAD_BYTES = 1024**3
+_ALL_CAPABILITIES = frozenset(CAPABILITIES)
 
 __all__ = ["Demand", "FreeNode", "PlacedNode", "Placement", "Refusal", "place", "provisional"]
 
@@ -98,12 +99,25 @@ def _preference(demand: Demand, node: FreeNode) -> tuple[object, ...]:
 
 def _idle(node: FreeNode, gpu_count: int) -> FreeNode:
     gpus = tuple(f"<GPU {index} of {node.name}>" for index in range(gpu_count))
-    idle = replace(node, gpus=gpus, slots=node.slots_total, silent_s=None, is_lost=False)
-    limits = replace(idle, memory=node.memory_total, cpus=float(node.cores), has_limits=True)
-    abilities = replace(
-        limits, keeps_secrets=True, limits_disk=True, disk_free=None, capabilities=frozenset(CAPABILITIES)
+    # In one step: a cluster has hundreds of nodes, and `replace` sets all fields anew.
+    return replace(
+        node,
+        gpus=gpus,
+        slots=node.slots_total,
+        silent_s=None,
+        is_lost=False,
+        memory=node.memory_total,
+        cpus=float(node.cores),
+        has_limits=True,
+        keeps_secrets=True,
+        limits_disk=True,
+        disk_free=None,
+        capabilities=_ALL_CAPABILITIES,
+        holds=(),
+        closed="",
+        windows=(),
+        data=replace(node.data, in_use=frozenset()) if node.data.in_use else node.data,
     )
-    return replace(abilities, holds=(), closed="", windows=(), data=replace(node.data, in_use=frozenset()))
 
 
 def _placed(node: FreeNode, demand: Demand) -> PlacedNode:

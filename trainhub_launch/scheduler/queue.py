@@ -208,6 +208,9 @@ class Line(Generic[Who]):
     def _beyond(self, node: FreeNode, demand: Demand, *, borrows: bool) -> FreeNode:
         gpus, slots = self._room(node.name, demand, borrows=borrows)
         memory, cpus = self._memory[node.name], self._cpus[node.name]
+        # Mostly no run claims anything of it, and a cluster has hundreds of nodes.
+        if (gpus, slots, memory, cpus) == (len(node.gpus), node.slots, node.memory, node.cpus):
+            return node
         return replace(node, gpus=node.gpus[:gpus], slots=slots, memory=memory, cpus=cpus)
 
     def _room(self, name: str, demand: Demand, *, borrows: bool) -> tuple[int, int]:

@@ -1,1 +1,1 @@
-"""The state of the database as the hub's processes meet it."""
+"""How the hub uses its database."""

@@ -3,11 +3,12 @@ happens."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import Channel, Delivery, Membership
 from workspaces.notifications.events import TEST, Event
 
@@ -25,10 +26,11 @@ def post(event: Event) -> int:
             body=dict(event.body(channel.workspace_id)),
             try_at=event.at,
         )
-        for channel in listening(event.workspaces)
+        for channel in _listening(event.workspaces)
         if set(event.subscriptions) <= set(channel.events) and _concerns(channel, event)
     ]
-    Delivery.objects.bulk_create(deliveries, batch_size=BATCH, ignore_conflicts=True)
+    if deliveries:
+        Delivery.objects.bulk_create(deliveries, batch_size=BATCH, ignore_conflicts=True)
     return len(deliveries)
 
 
@@ -43,6 +45,19 @@ def post_test(channel: Channel, body: dict[str, object]) -> Delivery:
 def listening(workspaces: Collection[int]) -> QuerySet[Channel]:
     """Returns the channels of these workspaces that are not paused, and whose people are still members."""
     return of_members().filter(workspace__in=workspaces, paused_at=None)
+
+
+def _listening(workspaces: Collection[int]) -> Iterable[Channel]:
+    """Returns the same, for events of which most concern one workspace."""
+    if len(workspaces) != 1:
+        return listening(workspaces)
+    (workspace,) = workspaces
+    return _listening_in(workspace)
+
+
+@compiled
+def _listening_in(workspace: int) -> QuerySet[Channel]:
+    return of_members().filter(workspace_id=workspace, paused_at=None)
 
 
 def of_members() -> QuerySet[Channel]:

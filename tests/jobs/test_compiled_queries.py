@@ -1,0 +1,107 @@
+"""Compiled queries give what Django's own give, and refuse what would need other SQL."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection, connections, transaction
+from django.db.models import F, QuerySet
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from jobs.models import AttemptNode, Run
+from tests.jobs.builders import Played, launched, node
+from workspaces.access import Principal
+from workspaces.database.compiled_queries import compiled
+
+pytestmark = pytest.mark.django_db
+
+
+def _parts(node_id: int) -> QuerySet[AttemptNode]:
+    parts = AttemptNode.objects.filter(node_id=node_id, settled_at=None).select_related("attempt__run")
+    return parts.only("phase", "attempt__run__state").annotate(
+        grace_s=F("attempt__run__spec__limits__grace_s")
+    )
+
+
+def _runs_before(at: Any, name: str) -> QuerySet[Run, tuple[Any, ...]]:
+    runs = Run.objects.filter(created_at__lt=at, display_name=name, attempt__lt=7)
+    return runs.values_list("number", "spec", "created_at")
+
+
+def _locked(run_id: str) -> QuerySet[Run]:
+    return Run.objects.select_for_update().filter(pk=run_id)
+
+
+def test_instances_are_those_of_the_queryset(who: Principal) -> None:
+    alpha, beta = Played(node("alpha")), Played(node("beta"))
+    run = launched(who)
+    parts = compiled(_parts)
+    for played in (alpha, beta, alpha):
+        rows, plain = parts(played.node.pk), list(_parts(played.node.pk))
+        assert rows == plain
+        for row, other in zip(rows, plain, strict=True):
+            assert row.get_deferred_fields() == other.get_deferred_fields()
+            assert row.attempt.run == run
+            assert row.attempt.run.state == other.attempt.run.state
+            assert row.grace_s == other.grace_s == 10  # type: ignore[attr-defined]
+    assert len(parts(alpha.node.pk)) + len(parts(beta.node.pk)) == 1
+
+
+def test_tuples_are_converted_and_times_are_compared(who: Principal) -> None:
+    node()
+    run, runs = launched(who), compiled(_runs_before)
+    later = timezone.now() + timedelta(hours=1)
+    assert runs(later, run.display_name) == list(_runs_before(later, run.display_name))
+    assert runs(later, run.display_name) == [(run.number, run.spec, run.created_at)]
+    assert runs(run.created_at, run.display_name) == []
+    assert runs(later, "another") == []
+
+
+def test_every_call_asks_the_database_once(who: Principal) -> None:
+    node()
+    run, lock = launched(who), compiled(_locked)
+    with CaptureQueriesContext(connection) as queries, transaction.atomic():
+        first = lock(run.pk)
+        Run.objects.filter(pk=run.pk).update(display_name="changed")
+        second = lock(run.pk)
+    assert (first[0].display_name, second[0].display_name) == (run.display_name, "changed")
+    assert sum("SELECT" in query["sql"] for query in queries) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_threads_use_connections_of_their_own(who: Principal) -> None:
+    node()
+    run, runs = launched(who), compiled(_runs_before)
+    later, found = timezone.now() + timedelta(hours=1), list[Any]()
+    runs(later, run.display_name)
+
+    def ask() -> None:
+        try:
+            found.extend(runs(later, run.display_name))
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [number for number, *_ in found] == [run.number] * 4
+
+
+@pytest.mark.parametrize("argument", [None, True, 1.5, ["a"]])
+def test_values_for_which_the_sql_would_differ_are_refused(argument: Any) -> None:
+    with pytest.raises(TypeError, match="_locked takes numbers, texts and times"):
+        compiled(_locked)(argument)
+
+
+def test_an_argument_that_is_not_passed_on_is_refused() -> None:
+    def states(state: str, number: int) -> QuerySet[Run]:
+        return Run.objects.filter(state="Queued" if state else "Running", number=number)
+
+    with pytest.raises(TypeError, match="states does not pass its argument 0 on"):
+        compiled(states)("Queued", 1)
