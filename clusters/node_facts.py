@@ -42,7 +42,7 @@ GpuRow = tuple[str, int, str, str]
 
 
 @dataclass(frozen=True)
-class NodeFacts:
+class OfferedNode:
     """A node, and what it would offer if it reported and nobody held anything there. `gpus`: the UUIDs of
     those that work, in the order in which they are given to runs."""
 
@@ -55,7 +55,7 @@ class NodeFacts:
 class ClusterFacts:
     """The nodes of a cluster. `faults`: what is wrong with unhealthy GPUs, by their UUIDs."""
 
-    nodes: tuple[NodeFacts, ...]
+    nodes: tuple[OfferedNode, ...]
     faults: Mapping[str, str]
     read_at: float = field(default_factory=time.monotonic)
 
@@ -157,7 +157,7 @@ def _gpus_of_one(cluster_id: int, name: str) -> QuerySet[Gpu, GpuRow]:
 
 def _facts(
     node: Node, gpus: list[GpuRow], faults: Mapping[str, str], windows: tuple[NodeWindow, ...]
-) -> NodeFacts:
+) -> OfferedNode:
     working = tuple(uuid for uuid, _, state, _ in gpus if state != GPU_LOST)
     capabilities = frozenset(node.capabilities.split())
     idle = FreeNode(
@@ -188,4 +188,4 @@ def _facts(
         windows=windows,
         data=DataRoom(node.data_cache_bytes or None, frozenset(node.data_lists), frozenset()),
     )
-    return NodeFacts(node, idle, working)
+    return OfferedNode(node, idle, working)

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from clusters.models import Cluster, Lease, Node, ProvidedMachine
-from clusters.node_facts import NodeFacts, read_facts, recent_facts
+from clusters.node_facts import OfferedNode, read_facts, recent_facts
 from clusters.node_reports.heartbeat import silence_s, status
 from clusters.node_reports.hub_uptime import listening_window
 from clusters.states import NodeStatus
@@ -128,7 +128,7 @@ def _closed(cluster: Cluster, node: Node) -> str:
 
 
 def _offer(
-    item: NodeFacts,
+    item: OfferedNode,
     leases: Sequence[OpenLease],
     leased_gpus: Set[str],
     faults: Mapping[str, str],

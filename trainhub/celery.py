@@ -59,7 +59,7 @@ class LocalClock(bootsteps.StartStopStep):
         return symbol_by_name(LOCAL_TASKS)(parent.app)
 
 
-class Membership(bootsteps.StartStopStep):
+class ServerMembership(bootsteps.StartStopStep):
     """Registers this worker among the others, and has it lead if nobody does."""
 
     def create(self, parent: Any) -> Any:  # noqa: ARG002
@@ -73,7 +73,7 @@ class Measurements(bootsteps.StartStopStep):
         return symbol_by_name(MEASUREMENTS)(parent.app)
 
 
-app.steps["worker"].add(Membership)
+app.steps["worker"].add(ServerMembership)
 app.steps["worker"].add(Measurements)
 app.steps["worker"].add(Clock)
 app.steps["worker"].add(LocalClock)

@@ -15,7 +15,7 @@ from django.utils import timezone
 from clusters.allocations import unix_accounts
 from clusters.backends.slurm.errors import SlurmError, SlurmFault
 from clusters.backends.slurm.rest.http_calls import RestCalls, RestServer
-from clusters.backends.slurm.rest.tokens import COMMAND, TokenClaims, TokenRefused, parse_token
+from clusters.backends.slurm.rest.tokens import COMMAND, SlurmTokenRefused, TokenClaims, parse_token
 from clusters.models import Cluster, SlurmPartition, SlurmToken
 from clusters.task_messages import send_task_soon
 from trainhub_launch.errors import SpecError
@@ -163,7 +163,7 @@ def _checked(cluster: Cluster, text: str) -> TokenClaims:
         raise SpecError(FIELD, f"{cluster.name} takes no tokens: its Slurm is asked by commands.")
     try:
         claims = parse_token(text)
-    except TokenRefused as error:
+    except SlurmTokenRefused as error:
         raise SpecError(FIELD, str(error)) from error
     if claims.expires_at <= timezone.now():
         raise SpecError(

@@ -16,10 +16,10 @@ from workspaces.http.scopes import bearer
 from workspaces.http.threads import in_thread
 from workspaces.servers.forwarding import OwnedRoute, at_owner
 from workspaces.servers.ring import ring
-from workspaces.servers.server_registry import Peer
+from workspaces.servers.server_registry import OtherServer
 
 
-def _owner(request: Request) -> Peer | None:
+def _owner(request: Request) -> OtherServer | None:
     return ring.owner(digest(bearer(request.scope) or ""))
 
 

@@ -14,14 +14,14 @@ from tests.hub import free_port
 from workspaces.servers.link_frames import MAX_FRAME_BYTES, FrameStream, LinkRefused, greet
 from workspaces.servers.link_listener import LinkListener
 from workspaces.servers.links import LinkBroken, Links
-from workspaces.servers.server_registry import Peer
+from workspaces.servers.server_registry import OtherServer
 
 
 class Other:
     """Another server: what it was told, and how it answers."""
 
     def __init__(self) -> None:
-        self.peer = Peer(secrets.token_hex(16), "other", f"127.0.0.1:{free_port()}")
+        self.peer = OtherServer(secrets.token_hex(16), "other", f"127.0.0.1:{free_port()}")
         self.notices: list[tuple[str, Any]] = []
         self.ended: list[str] = []
         self.is_silent = asyncio.Event()
@@ -97,7 +97,7 @@ async def test_where_nobody_listens_or_somebody_else_there_is_no_link() -> None:
     with pytest.raises(LinkBroken):
         await links.to(other.peer)
     async with other.listening():
-        earlier = Peer(secrets.token_hex(16), "earlier", other.peer.address)
+        earlier = OtherServer(secrets.token_hex(16), "earlier", other.peer.address)
         with pytest.raises(LinkBroken):
             await links.to(earlier)
         links.close()

@@ -6,26 +6,26 @@ import time
 from collections import Counter
 
 from workspaces.servers.ring import Ring
-from workspaces.servers.server_registry import DEAD_AFTER_S, Peer
+from workspaces.servers.server_registry import DEAD_AFTER_S, OtherServer
 
 KEYS = [f"node-{number}" for number in range(3000)]
-PEERS = [Peer(f"{number:032x}", f"web-{number}", f"127.0.0.1:{8010 + number}") for number in range(3)]
+PEERS = [OtherServer(f"{number:032x}", f"web-{number}", f"127.0.0.1:{8010 + number}") for number in range(3)]
 
 
-def ring_of(own: Peer, peers: list[Peer]) -> Ring:
+def ring_of(own: OtherServer, peers: list[OtherServer]) -> Ring:
     ring = Ring()
     ring.update(own.id, peers, time.monotonic())
     return ring
 
 
-def owner_of(own: Peer, peers: list[Peer], key: str) -> Peer:
+def owner_of(own: OtherServer, peers: list[OtherServer], key: str) -> OtherServer:
     return ring_of(own, peers).owner(key) or own
 
 
 def test_all_servers_agree_whatever_order_they_know_each_other_in() -> None:
     rings = [ring_of(own, order) for own in PEERS for order in (PEERS, PEERS[::-1])]
     for key in KEYS[:200]:
-        assert len({(ring.owner(key) or Peer(ring.own_id, "", "")).id for ring in rings}) == 1
+        assert len({(ring.owner(key) or OtherServer(ring.own_id, "", "")).id for ring in rings}) == 1
 
 
 def test_nodes_are_dealt_out_evenly() -> None:

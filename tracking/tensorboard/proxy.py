@@ -16,7 +16,7 @@ from starlette.routing import Route
 from tracking.tensorboard.sessions import PATH, SERVER_SEPARATOR, boards
 from workspaces.servers.forwarding import OwnedRoute, at_owner
 from workspaces.servers.ring import ring
-from workspaces.servers.server_registry import Peer
+from workspaces.servers.server_registry import OtherServer
 
 # By this header even a tab of its own gets no rights here. Frames of other sites are refused.
 SANDBOX = "sandbox allow-scripts allow-forms allow-popups allow-downloads; frame-ancestors 'self'"
@@ -163,7 +163,7 @@ def _raw_target(request: Request) -> bytes:
     return path + (b"?" + query if query else b"")
 
 
-def _owner(request: Request) -> Peer | None:
+def _owner(request: Request) -> OtherServer | None:
     """Returns the server that has started the TensorBoard of this ticket; None if that is this one."""
     server = request.path_params["ticket"].partition(SERVER_SEPARATOR)[0]
     return next((peer for peer in ring.others if peer.id == server), None)

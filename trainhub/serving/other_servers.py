@@ -17,7 +17,7 @@ from workspaces.servers.link_frames import Payload
 from workspaces.servers.link_listener import LinkListener
 from workspaces.servers.links import LinkBroken, links
 from workspaces.servers.ring import ring
-from workspaces.servers.server_registry import WEB, OwnProcess, Peer
+from workspaces.servers.server_registry import WEB, OtherServer, OwnProcess
 
 WATCHING, TELL = "watching", "tell"
 
@@ -95,7 +95,7 @@ class SharedWatches:
         self._is_due = False
         self.meet()
 
-    async def _send(self, peer: Peer, topics: list[str]) -> None:
+    async def _send(self, peer: OtherServer, topics: list[str]) -> None:
         try:
             (await links.to(peer)).notify(WATCHING, topics)
         except LinkBroken:

@@ -37,60 +37,60 @@ class Weight(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class UpgradeFinding:
     """`weight`: BLOCKS if the upgrade must wait until something is done."""
 
     weight: Weight
     sentence: str
 
 
-def upgrade_findings() -> Iterator[Finding]:
+def upgrade_findings() -> Iterator[UpgradeFinding]:
     """Yields what is found, the database first."""
     try:
         notice = check_release()
     except DatabaseTooNew as error:
-        yield Finding(Weight.BLOCKS, str(error))
+        yield UpgradeFinding(Weight.BLOCKS, str(error))
         return
     release = release_record()
     before = release.version if release is not None else "one without a record of its version"
-    yield Finding(Weight.OK, f"This is TrainHub {__version__}; the database is of {before}.")
+    yield UpgradeFinding(Weight.OK, f"This is TrainHub {__version__}; the database is of {before}.")
     if notice:
-        yield Finding(Weight.NOTE, notice)
+        yield UpgradeFinding(Weight.NOTE, notice)
     pending = pending_migrations()
     yield from _migrations(pending, version_numbers(release.version) if release is not None else ())
     yield _space(pending)
     yield _backup()
     yield from _agents()
     runs = Run.objects.exclude(state__in=FINAL).filter(deleted_at=None).count()
-    yield Finding(Weight.OK, f"{runs} runs are queued or active. They go on during an upgrade.")
+    yield UpgradeFinding(Weight.OK, f"{runs} runs are queued or active. They go on during an upgrade.")
     for name in unknown_settings():
-        yield Finding(
+        yield UpgradeFinding(
             Weight.NOTE, f"{name} is set, and this version has no such setting (docs/configuration.md)."
         )
 
 
-def _migrations(pending: list[MigrationEffect], before: tuple[int, ...]) -> Iterator[Finding]:
+def _migrations(pending: list[MigrationEffect], before: tuple[int, ...]) -> Iterator[UpgradeFinding]:
     """`before`: the version that runs now, empty if that is not recorded."""
     if not pending:
-        yield Finding(Weight.OK, "No migration is pending.")
+        yield UpgradeFinding(Weight.OK, "No migration is pending.")
     for effect in pending:
         if effect.is_expanding:
-            yield Finding(Weight.OK, f"{effect.name} only adds: the version before goes on meanwhile.")
+            yield UpgradeFinding(Weight.OK, f"{effect.name} only adds: the version before goes on meanwhile.")
         elif effect.unused_since and version_numbers(effect.unused_since) <= before:
-            yield Finding(
+            yield UpgradeFinding(
                 Weight.OK,
                 f"{effect.name} removes what no version since {effect.unused_since} uses: the version before "
                 "goes on meanwhile.",
             )
         else:
-            yield Finding(
+            yield UpgradeFinding(
                 Weight.NOTE,
                 f"{effect.name} needs the hub stopped while it runs: it {'; it '.join(effect.breaks)}. Going "
                 "back needs the backup of before.",
             )
 
 
-def _space(pending: list[MigrationEffect]) -> Finding:
+def _space(pending: list[MigrationEffect]) -> UpgradeFinding:
     """Compares the free disk with a copy of the database and of the tables that are written anew."""
     copy = _database_bytes()
     tables = {table for effect in pending for table in effect.tables}
@@ -101,10 +101,10 @@ def _space(pending: list[MigrationEffect]) -> Finding:
         f"{rewritten / MIB:,.0f} MiB anew; {settings.DATA_DIR} has {free / MIB:,.0f} MiB left"
     )
     if connection.vendor != "sqlite":
-        return Finding(Weight.OK, f"{sentence}, the disk of PostgreSQL is its own.")
+        return UpgradeFinding(Weight.OK, f"{sentence}, the disk of PostgreSQL is its own.")
     if free < copy + rewritten:
-        return Finding(Weight.BLOCKS, f"{sentence}: too little. Free space there first.")
-    return Finding(Weight.OK, f"{sentence}.")
+        return UpgradeFinding(Weight.BLOCKS, f"{sentence}: too little. Free space there first.")
+    return UpgradeFinding(Weight.OK, f"{sentence}.")
 
 
 def _database_bytes() -> int:
@@ -125,19 +125,19 @@ def _table_bytes(table: tuple[str, str]) -> int:
         return int(cursor.fetchone()[0])
 
 
-def _backup() -> Finding:
+def _backup() -> UpgradeFinding:
     event = AuditEvent.objects.filter(verb="hub.backed-up").order_by("-at").first()
     remedy = "Run `manage.py backup FOLDER` first (docs/backup.md)."
     if event is None:
-        return Finding(Weight.NOTE, f"No backup is recorded. {remedy}")
+        return UpgradeFinding(Weight.NOTE, f"No backup is recorded. {remedy}")
     folder = event.detail.get("folder", "")
     sentence = f"The last backup is of {event.at:%Y-%m-%d %H:%M} UTC, in {folder}."
     if timezone.now() - event.at > OLD_BACKUP:
-        return Finding(Weight.NOTE, f"{sentence} {remedy}")
-    return Finding(Weight.OK, sentence)
+        return UpgradeFinding(Weight.NOTE, f"{sentence} {remedy}")
+    return UpgradeFinding(Weight.OK, sentence)
 
 
-def _agents() -> Iterator[Finding]:
+def _agents() -> Iterator[UpgradeFinding]:
     """Names nodes whose agents are newer than this hub, or more than a version behind it."""
     own = version_numbers(agent_version())
     nodes = Node.objects.exclude(agent_version="").order_by("cluster__name", "name")
@@ -146,19 +146,19 @@ def _agents() -> Iterator[Finding]:
         version = version_numbers(node.agent_version)
         name = f"The agent of {node.cluster.name}/{node.name} is {node.agent_version}"
         if version > own:
-            yield Finding(
+            yield UpgradeFinding(
                 Weight.BLOCKS,
                 f"{name}, newer than this hub's {agent_version()}, which refuses reports whose fields it "
                 "does not know. Upgrade the hub to that version.",
             )
         elif version[:1] != own[:1] or (len(version) > 1 and own[1] - version[1] > 1):
-            yield Finding(
+            yield UpgradeFinding(
                 Weight.BLOCKS,
                 f"{name}, more than one version behind {agent_version()}. Install the package of the running "
                 "hub on it first (docs/nodes.md).",
             )
         others += version != own
-    yield Finding(
+    yield UpgradeFinding(
         Weight.OK,
         f"{others} of {nodes.count()} nodes have another version of the agent than {agent_version()}; those "
         "one version behind go on, and are upgraded after the hub.",

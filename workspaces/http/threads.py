@@ -10,6 +10,8 @@ import anyio
 import anyio.to_thread
 from django.db import close_old_connections
 
+from workspaces.database.outages import refuse_if_away
+
 P = ParamSpec("P")
 T = TypeVar("T")
 # Reports of nodes, and their claims: each has lanes of its own, so that a report never waits behind claims,

@@ -18,7 +18,7 @@ from workspaces.http.requests import read_body
 from workspaces.servers.link_frames import Payload
 from workspaces.servers.links import LinkBroken, links
 from workspaces.servers.ring import ring
-from workspaces.servers.server_registry import Peer
+from workspaces.servers.server_registry import OtherServer
 
 CALL = "http"
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -32,7 +32,7 @@ class OwnedRoute:
     checks before the body is read: it raises Problem, as the endpoint itself would."""
 
     endpoint: Endpoint
-    owner: Callable[[Request], Peer | None]
+    owner: Callable[[Request], OtherServer | None]
     admit: Callable[[Request], Awaitable[None]]
     max_body_bytes: int
 

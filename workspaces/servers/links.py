@@ -10,7 +10,7 @@ from itertools import count
 
 from workspaces.servers.link_frames import FrameStream, LinkRefused, Payload, greet
 from workspaces.servers.ring import ring
-from workspaces.servers.server_registry import Peer
+from workspaces.servers.server_registry import OtherServer
 
 log = logging.getLogger(__name__)
 CONNECT_S = 1.0
@@ -89,7 +89,7 @@ class Links:
         link = self._open.get(server)
         return link if link is not None and link.is_open else None
 
-    async def to(self, peer: Peer) -> Link:
+    async def to(self, peer: OtherServer) -> Link:
         """Returns the connection to a server. Raises LinkBroken, and has the ring avoid the server then."""
         link = self.existing(peer.id)
         if link is not None:
@@ -110,7 +110,7 @@ class Links:
     def close(self) -> None:
         self.drop_all_but(())
 
-    async def _connect(self, peer: Peer) -> Link:
+    async def _connect(self, peer: OtherServer) -> Link:
         host, _, port = peer.address.rpartition(":")
         writer = None
         try:
@@ -128,7 +128,7 @@ class Links:
         self._open[peer.id] = link
         return link
 
-    def _complain(self, peer: Peer, error: Exception) -> None:
+    def _complain(self, peer: OtherServer, error: Exception) -> None:
         if self._complaints.get(peer.id) != repr(error):
             log.warning(
                 "Server %s cannot be reached at %s, so this one answers in its place: %s",

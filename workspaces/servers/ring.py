@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from workspaces import process_caches
-from workspaces.servers.server_registry import DEAD_AFTER_S, Peer
+from workspaces.servers.server_registry import DEAD_AFTER_S, OtherServer
 
 # A server that could not be reached from here is left out for so long, even if it lives.
 AVOIDED_S = 3.0
@@ -24,13 +24,13 @@ class Ring:
 
     def __init__(self) -> None:
         self.own_id = ""
-        self._peers: tuple[Peer, ...] = ()
+        self._peers: tuple[OtherServer, ...] = ()
         self._avoided: dict[str, float] = {}
-        self._owners: dict[str, Peer | None] = {}
+        self._owners: dict[str, OtherServer | None] = {}
         self._renewed_at = float("-inf")
 
     @property
-    def others(self) -> tuple[Peer, ...]:
+    def others(self) -> tuple[OtherServer, ...]:
         """The other living servers."""
         return tuple(peer for peer in self._peers if peer.id != self.own_id)
 
@@ -45,7 +45,7 @@ class Ring:
         answer for nodes that others have taken over."""
         return self.is_alone or time.monotonic() - self._renewed_at < DEAD_AFTER_S
 
-    def update(self, own_id: str, peers: Sequence[Peer], renewed_at: float) -> None:
+    def update(self, own_id: str, peers: Sequence[OtherServer], renewed_at: float) -> None:
         """Takes the list of living servers; `renewed_at`: monotonic seconds before this one said that it
         lives."""
         self._renewed_at = renewed_at
@@ -56,7 +56,7 @@ class Ring:
             return
         self.own_id, self._peers, self._avoided, self._owners = own_id, fresh, avoided, {}
 
-    def owner(self, key: str) -> Peer | None:
+    def owner(self, key: str) -> OtherServer | None:
         """Returns the server that answers for this key; None if this one does."""
         owners = self._owners
         try:
@@ -70,7 +70,7 @@ class Ring:
     def owns(self, key: str) -> bool:
         return self.owner(key) is None
 
-    def avoid(self, peer: Peer) -> None:
+    def avoid(self, peer: OtherServer) -> None:
         """Leaves a server out that cannot be reached from here, until it may be back: by then its row tells
         whether it lives."""
         self._avoided = {**self._avoided, peer.id: time.monotonic() + AVOIDED_S}
@@ -79,7 +79,7 @@ class Ring:
     def clear(self) -> None:
         self.__init__()  # type: ignore[misc]
 
-    def _computed_owner(self, key: str) -> Peer | None:
+    def _computed_owner(self, key: str) -> OtherServer | None:
         candidates = [peer for peer in self._peers if peer.id not in self._avoided]
         if not candidates:
             return None

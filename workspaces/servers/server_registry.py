@@ -24,7 +24,7 @@ WEB, WORKER = "web", "worker"
 
 
 @dataclass(frozen=True)
-class Peer:
+class OtherServer:
     """A living web server, as others see it."""
 
     id: str
@@ -99,12 +99,12 @@ def living_processes() -> QuerySet[ServerProcess]:
     return ServerProcess.objects.filter(renewed_at__gt=Now() - timedelta(seconds=DEAD_AFTER_S))
 
 
-def web_peers(*, max_offset_s: float) -> Sequence[Peer]:
+def web_peers(*, max_offset_s: float) -> Sequence[OtherServer]:
     """Returns the living web servers whose clock differs from the database's by at most `max_offset_s`; all
     living ones if that holds for none."""
     rows = list(living_processes().filter(role=WEB).values_list("id", "name", "address", "clock_offset_s"))
     punctual = [row for row in rows if abs(row[3]) <= max_offset_s]
-    return [Peer(*row[:3]) for row in punctual or rows]
+    return [OtherServer(*row[:3]) for row in punctual or rows]
 
 
 def clock_offset_s() -> float:

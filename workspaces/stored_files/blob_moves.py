@@ -32,7 +32,7 @@ class MoveRefused(Exception):
     """The move cannot be made; the message is a sentence with the remedy."""
 
 
-class Verdict(NamedTuple):
+class MoveVerdict(NamedTuple):
     """`problem`: what is wrong with the object, as a sentence; "" if nothing is."""
 
     row: StoredObject
@@ -87,13 +87,13 @@ def move_to_disk(say: Say) -> int:
     return fetched
 
 
-def verify_objects(*, is_read: bool) -> Iterator[Verdict]:
+def verify_objects(*, is_read: bool) -> Iterator[MoveVerdict]:
     """Yields a verdict on every object. `is_read`: whether it is read whole and hashed; otherwise only its
     size is compared. Raises StoreUnavailable if the store cannot be used at all."""
     check = _read_problem if is_read else _size_problem
     with ThreadPoolExecutor(_READERS) as pool:
         for some in _batches(_pages()):
-            yield from pool.map(lambda row: Verdict(row, check(row)), some)
+            yield from pool.map(lambda row: MoveVerdict(row, check(row)), some)
 
 
 def _record_local_files() -> int:

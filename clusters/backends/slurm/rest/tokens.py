@@ -17,7 +17,7 @@ _WEEK_S = 7 * 24 * 3600
 COMMAND = f"scontrol token lifespan={_WEEK_S}"
 
 
-class TokenRefused(ValueError):
+class SlurmTokenRefused(ValueError):
     """The text cannot be a token; the message is a sentence for whoever entered it."""
 
 
@@ -31,27 +31,31 @@ class TokenClaims:
 
 
 def parse_token(text: str) -> TokenClaims:
-    """Reads a token, alone or in the line `SLURM_JWT=…`. Raises TokenRefused."""
+    """Reads a token, alone or in the line `SLURM_JWT=…`. Raises SlurmTokenRefused."""
     value = text.strip().removeprefix(PREFIX)
     parts = value.split(".")
     if len(value) > MAX_TOKEN or len(parts) != 3 or not value.isascii() or not value.isprintable():
-        raise TokenRefused(f"This is no token. Enter the line that this command prints: {COMMAND}")
+        raise SlurmTokenRefused(f"This is no token. Enter the line that this command prints: {COMMAND}")
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
         account = next(str(claims[name]) for name in _ACCOUNT_CLAIMS if name in claims)
         expires_at = datetime.fromtimestamp(int(claims["exp"]), UTC)
     except StopIteration:
-        raise TokenRefused(
+        raise SlurmTokenRefused(
             "The token does not say whose it is (sun); make one with scontrol token."
         ) from None
     except KeyError:
-        raise TokenRefused(
+        raise SlurmTokenRefused(
             "The token does not say when it ends (exp); one that never ends is not taken."
         ) from None
     except (ValueError, TypeError, OverflowError, OSError):
-        raise TokenRefused(f"This is no token. Enter the line that this command prints: {COMMAND}") from None
+        raise SlurmTokenRefused(
+            f"This is no token. Enter the line that this command prints: {COMMAND}"
+        ) from None
     if account == "root":
-        raise TokenRefused("This is a token of root. Nothing is done as root: make it as a plain account.")
+        raise SlurmTokenRefused(
+            "This is a token of root. Nothing is done as root: make it as a plain account."
+        )
     if not USER.fullmatch(account):
-        raise TokenRefused(f"The token is of {account[:40]!r}, which cannot be a Unix account.")
+        raise SlurmTokenRefused(f"The token is of {account[:40]!r}, which cannot be a Unix account.")
     return TokenClaims(value, account, expires_at)
