@@ -14,7 +14,7 @@ from tests.hosts.bench import Host, Hosts, HostsHub
 from tests.hosts.unhealthy import build_clock
 from tests.hosts.wiring import ip
 from tests.hosts.worlds import world
-from tests.hub import eventually
+from tests.hub import Hub, eventually
 from tests.platform.database import Database
 
 HOSTS = 4
@@ -68,14 +68,19 @@ class ChaosHosts(Hosts):
         settings = {**SETTINGS, "DATABASE_URL": self.database.url}
         super().__init__(folder, python, HOSTS, settings, [world(number) for number in range(HOSTS)])
         self._disk = folder / "data"
+        # Each with parts that can be killed.
+        self.hubs: list[Hub] = [self.hub]
 
     def start_hub(self) -> None:
+        self.mount_disk()
+        self.database.start()
+        super().start_hub()
+
+    def mount_disk(self) -> None:
         self._disk.mkdir(parents=True)
         guard.on_exit("umount", "-l", str(self._disk))
         options = f"size={DISK_MIB}m,mode=700"
         subprocess.run(["mount", "-t", "tmpfs", "-o", options, "chaos", str(self._disk)], check=True)
-        self.database.start()
-        super().start_hub()
 
     def stop(self) -> None:
         try:

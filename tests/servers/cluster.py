@@ -52,10 +52,10 @@ class FurtherServer(Hub):
 class Proxy:
     """nginx with the example of docs/servers.md, at `url`."""
 
-    def __init__(self, folder: Path, servers: list[FurtherServer], port: int) -> None:
-        self.folder, self._servers, self.port = folder, servers, port
-        folder.mkdir(exist_ok=True)
-        self.url = f"http://127.0.0.1:{port}"
+    def __init__(self, folder: Path, servers: list[FurtherServer], address: str) -> None:
+        self.folder, self._servers, self._address = folder, servers, address
+        folder.mkdir(parents=True, exist_ok=True)
+        self.url = f"http://{address}"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -98,8 +98,8 @@ class Proxy:
         )
         block = re.sub(r"    server 10\.0\.0\.11.*?\n    server 10\.0\.0\.12.*?\n", f"{lines}\n", block)
         block = re.sub(r"    ssl_certificate.*\n", "", block)
-        block = block.replace("listen 443 ssl", f"listen 127.0.0.1:{self.port}")
-        return str(block.replace("hub.example.org", "127.0.0.1"))
+        block = block.replace("listen 443 ssl", f"listen {self._address}")
+        return str(block.replace("hub.example.org", self._address.partition(":")[0]))
 
 
 class Cutter(threading.Thread):
@@ -181,21 +181,31 @@ class Agent:
 
 
 class ServerCluster:
-    """`servers`: web-0, web-1 …, each with a worker of its own; `hub` speaks to the API by the proxy."""
+    """`servers`: web-0, web-1 …, each with a worker of its own; `hub` speaks to the API by the proxy, which
+    listens at `host`."""
 
-    def __init__(self, folder: Path, database: str, count: int = 2, nodes: int = 2, **settings: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        database: str,
+        *,
+        count: int = 2,
+        nodes: int = 2,
+        host: str = "127.0.0.1",
+        **settings: str,
+    ) -> None:
         self.folder, self.data = folder, folder / "data"
         self.port, self.valkey_port = free_port(), free_port()
         self.settings = {
             "DATABASE_URL": database,
             "REDIS_URL": f"redis://127.0.0.1:{self.valkey_port}/0",
-            "PUBLIC_URL": f"http://127.0.0.1:{self.port}",
+            "PUBLIC_URL": f"http://{host}:{self.port}",
             "TRUSTED_PROXIES": "127.0.0.1",
             "SECRETS_KEYRING": str(folder / "keyring" / "keys"),
             **settings,
         }
         self.servers = [self.further(f"web-{number}") for number in range(count)]
-        self.proxy = Proxy(folder / "nginx", self.servers, self.port)
+        self.proxy = Proxy(folder / "nginx", self.servers, f"{host}:{self.port}")
         self.agents: list[Agent] = []
         self._nodes = nodes
         self._valkey: subprocess.Popen[bytes] | None = None
@@ -207,7 +217,7 @@ class ServerCluster:
 
     def further(self, name: str, parts: str = "web,worker", **settings: str) -> FurtherServer:
         server = FurtherServer(self.data, name, parts, **{**self.settings, **settings})
-        server.url = server.browser_url = f"http://127.0.0.1:{self.port}"
+        server.url = server.browser_url = self.settings["PUBLIC_URL"]
         return server
 
     def start(self) -> ServerCluster:
