@@ -49,8 +49,14 @@ class ChaosServers(ChaosHosts):
 
     def __init__(self, folder: Path, python: str) -> None:
         super().__init__(folder, python)
-        address = self.bridge.hub_address
-        self.servers = ServerCluster(folder, self.database.url, nodes=0, host=address, **SETTINGS)
+        self.servers = ServerCluster(
+            folder,
+            self.database.url,
+            nodes=0,
+            host=self.bridge.hub_address,
+            NODE_UNREACHABLE_AFTER=SETTINGS["NODE_UNREACHABLE_AFTER"],
+            NODE_LOST_AFTER=SETTINGS["NODE_LOST_AFTER"],
+        )
         self.hubs = list(self.servers.servers)
 
     def start_hub(self) -> None:
