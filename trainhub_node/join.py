@@ -76,8 +76,9 @@ def join_hub(request: JoinRequest) -> NodeIdentity:
         )
     _check_unused(request)
     with _writable_folder(request.folder):
-        _check_machine(_settings(request, url))
-        ca = fetch_authority(url, fingerprint) if fingerprint else ""
+        node_settings = _settings(request, url)
+        _check_machine(node_settings)
+        ca = fetch_authority(url, fingerprint) if fingerprint else _given_authority(node_settings)
         hub = HubClient(url, pem=ca)
         try:
             warnings = _check_clock(hub, url)
@@ -226,6 +227,12 @@ def fetch_authority(url: str, fingerprint: str) -> str:
             "between; nothing was sent to it. Check URL, and take a new token from the hub itself"
         )
     return ssl.DER_cert_to_PEM_cert(der)
+
+
+def _given_authority(node_settings: NodeSettings) -> str:
+    """Returns the authority that TRAINHUB_HUB_CA names, as PEM, "" for those that this machine trusts. Its
+    file is kept with the node, because the service that runs it may not have that variable."""
+    return node_settings.hub_ca.read_text() if node_settings.hub_ca else ""
 
 
 def _check_clock(hub: HubClient, url: str) -> tuple[str, ...]:

@@ -112,6 +112,18 @@ class TestJoin:
         assert node("join", hub.url, "--token", hub.token, "--name", "other", "--replace").returncode == 0
         assert (reserved(folder)["name"], hub.spent[-1]["replace"]) == ("other", True)
 
+    def test_believes_the_authority_that_the_person_names_and_keeps_it(
+        self, hub: Joinable, node: Command, folder: Path, tmp_path: Path
+    ) -> None:
+        """Of a proxy, which the token does not know."""
+        authority = tmp_path / "proxy.pem"
+        authority.write_text(hub.ca)
+        done = node("join", hub.url, "--token", SECRET, TRAINHUB_HUB_CA=str(authority))
+        assert done.returncode == 0, done.stderr
+        authority.unlink()
+        assert (folder / "hub-ca.pem").read_text() == hub.ca
+        assert node("status").returncode == 0
+
 
 class TestRefusals:
     """Each names what to change, spends no token and leaves nothing behind."""
