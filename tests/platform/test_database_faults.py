@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]
 
 @pytest.fixture(scope="module")
 def hub(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    hub = Hub(tmp_path_factory.mktemp("faults") / "data", DATABASE_URL=server.url, DATABASE_POOL="4")
+    hub = Hub(tmp_path_factory.mktemp("faults") / "data", DATABASE_URL=server.url, DATABASE_POOL="8")
     try:
         yield hub.start()
     finally:
@@ -63,6 +63,8 @@ def test_a_run_outlives_a_database_that_is_away(hub: Hub, server: PostgresServer
     server.stop()
     paths = ("/", "/sign-in/", "/api/v1/runs/", f"/api/v1/runs/{run}/logs/70_driver_log.txt")
     with hub.client() as client:
+        # The web server finds out within a second.
+        eventually(lambda: client.get("/").status_code == httpx.codes.SERVICE_UNAVAILABLE, 30)
         began, answers = time.monotonic(), 0
         while time.monotonic() < began + AWAY_S:
             for path in paths:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from django.db import DatabaseError, InterfaceError, connections
 
+from workspaces.database import outages
 from workspaces.servers import server_registry
 from workspaces.servers.ring import ring
 from workspaces.servers.server_registry import OwnProcess, is_shareable
@@ -43,11 +44,17 @@ class MembershipThread(threading.Thread):
         self._closing.set()
 
     def renew_once(self) -> None:
+        # A database that is away is tried past the pool of connections, which would wait for 20 s.
+        if not outages.recover():
+            return
         try:
             self._renew()
         except (DatabaseError, InterfaceError) as error:
             # A broken connection is not repaired by Django outside of a request.
             connections.close_all()
+            if outages.outage_of(error) == outages.AWAY:
+                # This thread keeps its connection, so it is the first to notice.
+                outages.note_away()
             if not self._failure:
                 log.warning("This server cannot say that it lives; tried again every second: %s", error)
             self._failure = repr(error)

@@ -6,9 +6,10 @@ from django.core.management.commands import migrate
 from django.db import DEFAULT_DB_ALIAS
 
 from trainhub.upgrade.release_record import record_release
+from workspaces.management.hub_command import HubCommand
 
 
-class Command(migrate.Command):
+class Command(HubCommand, migrate.Command):
     """Django's command, which also notes which TrainHub has migrated the database."""
 
     def handle(self, *args: Any, **options: Any) -> None:
