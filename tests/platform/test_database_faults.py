@@ -130,10 +130,7 @@ def test_a_hub_that_is_too_old_for_its_database_says_which_it_needs(
         connection.execute(
             "INSERT INTO django_migrations (app, name, applied) VALUES ('jobs', '9999_later', now())"
         )
-        connection.execute(
-            "INSERT INTO trainhub_hubrelease (version, oldest_version, migrated_at) "
-            "VALUES ('9.1', '9.0', now())"
-        )
+        connection.execute("UPDATE trainhub_hubrelease SET version = '9.1', oldest_version = '9.0'")
     refused = hub.manage("up", check=False)
     assert refused.returncode == 1
     assert "migrated by TrainHub 9.1 (jobs.9999_later)" in refused.stderr
