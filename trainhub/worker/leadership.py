@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from workspaces.servers import membership
-from workspaces.servers.round_lease import LeaseKeeper
+from workspaces.servers.round_lease import PERIODIC_TASKS, LeaseKeeper
 from workspaces.servers.server_registry import WORKER, OwnProcess, is_shareable
-
-LEASE = "periodic-tasks"
 
 
 class Leadership:
@@ -23,7 +21,7 @@ class Leadership:
 
     def start(self) -> None:
         if is_shareable():
-            self._lease = LeaseKeeper(LEASE)
+            self._lease = LeaseKeeper(PERIODIC_TASKS)
             self._thread = membership.join_servers(OwnProcess(WORKER))
             self._lease.start()
 

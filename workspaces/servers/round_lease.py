@@ -16,6 +16,8 @@ from workspaces.servers.membership import is_punctual
 from workspaces.servers.models import RoundLease
 
 log = logging.getLogger(__name__)
+# The lease of the worker that runs the periodic tasks.
+PERIODIC_TASKS = "periodic-tasks"
 LEASE_S = 6.0
 RENEW_EVERY_S = 1.5
 # The holder stops so much earlier than others may begin.

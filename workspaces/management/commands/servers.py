@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.db.models.functions import Now
 
 from workspaces.management.hub_command import HubCommand
 from workspaces.servers import data_folder, server_registry
 from workspaces.servers.membership import clock_phrase, is_punctual
 from workspaces.servers.models import RoundLease, ServerProcess
+from workspaces.servers.round_lease import PERIODIC_TASKS
 
 WIDTHS = "{:24} {:7} {:24} {:10} {}"
 
@@ -36,7 +38,9 @@ class Command(HubCommand):
             self.stdout.write("SQLite has one server: the one that `manage.py up` starts with this DATA_DIR.")
             return
         silence_s = server_registry.silence_s()
-        leaders = set(RoundLease.objects.values_list("holder", flat=True))
+        # Work that must not overlap has leases of its own, which any worker may have.
+        leases = RoundLease.objects.filter(name=PERIODIC_TASKS, until__gt=Now())
+        leaders = set(leases.values_list("holder", flat=True))
         self.stdout.write(WIDTHS.format("NAME", "PART", "SERVER_ADDRESS", "VERSION", "STATE"))
         for server in ServerProcess.objects.all():
             facts = (server.name, server.role, server.address or "-", server.version)
