@@ -119,7 +119,9 @@ def mark_uploaded(row: StoredObject) -> bool:
 def forget_upload(sha256: str) -> None:
     """Deletes the row of a file that waits on this server and is damaged there, so that the same bytes can be
     stored again."""
-    live_objects().filter(sha256=sha256, state=ObjectState.WAITING, server=_server()).delete()
+    # Without a store nothing waits, and whoever meets a damaged file needs no database.
+    if is_store_used():
+        live_objects().filter(sha256=sha256, state=ObjectState.WAITING, server=_server()).delete()
 
 
 def postpone_upload(row: StoredObject, error: str) -> None:

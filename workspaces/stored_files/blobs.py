@@ -261,8 +261,7 @@ def _set_aside(sha256: str, facts: os.stat_result) -> None:
         if file.stat().st_ino == facts.st_ino:
             file.replace(aside)
     verification.forget(sha256)
-    if rows.is_store_used():
-        rows.forget_upload(sha256)
+    rows.forget_upload(sha256)
     log.error(
         "The stored file %s is damaged: its content no longer has the SHA-256 that is its name. It was "
         "moved to %s. "
