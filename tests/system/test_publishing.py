@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from workspaces.database import outages
 from workspaces.hub_metrics.instruments import ROUND_FAILURES, TASK_SECONDS
 from workspaces.hub_metrics.models import HubProcess
 from workspaces.hub_metrics.processes import living_process_families, measured_processes
@@ -59,6 +60,17 @@ def test_a_process_that_ends_in_order_is_not_shown() -> None:
     publisher.publish()
     publisher.withdraw()
     assert not HubProcess.objects.exists()
+
+
+def test_a_process_that_ends_while_the_database_is_away_does_not_wait_for_it(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher = Publisher("web", "1.2.3")
+    publisher.publish()
+    monkeypatch.setattr(outages, "_outages", [outages.AWAY])
+    publisher.withdraw()
+    assert "will show this process as silent" in caplog.text
+    assert HubProcess.objects.exists()
 
 
 def test_a_round_that_fails_is_counted() -> None:

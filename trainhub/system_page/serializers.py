@@ -65,7 +65,7 @@ class SystemSerializer(serializers.Serializer[Any]):
     requests = RequestTimingSerializer(many=True, help_text="The routes that took most time.")
     rounds = RoundTimingSerializer(many=True, help_text="Periodic work.")
     tasks = TimingSerializer(many=True, help_text="Durations of tasks.")
-    task_waits = TimingSerializer(many=True, help_text="From the message for a task to its begin.")
+    task_waits = TimingSerializer(many=True, help_text="From the message for a task to its start.")
     backlogs = BacklogSerializer(many=True)
     delays = StepDelaySerializer(many=True, help_text="Steps of the launches of the last hour.")
     database = serializers.CharField()

@@ -42,7 +42,7 @@ ROUND_FAILURES = Counter(
 )
 TASK_WAIT_SECONDS = Histogram(
     "trainhub_task_wait_seconds",
-    "Time from the message for a task to its begin in a worker.",
+    "Time from the message for a task to its start in a worker.",
     ("task",),
     buckets=_SECONDS,
     registry=REGISTRY,

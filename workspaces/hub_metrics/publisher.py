@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import socket
@@ -10,13 +11,16 @@ from collections import deque
 from datetime import timedelta
 from pathlib import Path
 
+from django.db import DatabaseError
 from django.utils import timezone
 
+from workspaces.database.outages import refuse_if_away
 from workspaces.hub_metrics import snapshots
 from workspaces.hub_metrics.instruments import CPU_SECONDS, MEMORY_BYTES, OPEN_FILES, REGISTRY
 from workspaces.hub_metrics.models import HubProcess
 from workspaces.hub_metrics.snapshots import Snapshot
 
+log = logging.getLogger(__name__)
 INTERVAL_S = 10.0
 # What the page shows happened within this time.
 WINDOW_S = 300.0
@@ -51,8 +55,14 @@ class Publisher:
         self._store(time.monotonic(), snapshots.take_snapshot(REGISTRY))
 
     def withdraw(self) -> None:
-        """Removes this process from the table, because it ends."""
-        HubProcess.objects.filter(name=self._name).delete()
+        """Removes this process from the table, because it ends. Where the database cannot be reached, the
+        process is shown as silent for an hour instead."""
+        try:
+            # A server that ends must not wait for a connection.
+            refuse_if_away()
+            HubProcess.objects.filter(name=self._name).delete()
+        except DatabaseError as error:
+            log.warning("The page System will show this process as silent: %s", error)
 
     def _store(self, now_s: float, snapshot: Snapshot) -> None:
         self._past.append((now_s, snapshot))
