@@ -1,4 +1,4 @@
-"""The measurements of this process. Their names and labels are those at /metrics (docs/prometheus.md)."""
+"""The measurements of this process. Their names and labels are those at /metrics (docs/system.md)."""
 
 from __future__ import annotations
 
