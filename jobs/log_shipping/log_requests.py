@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from types import TracebackType
+from urllib.parse import urlsplit
 
 import httpx
 from django.conf import settings
@@ -20,7 +21,7 @@ from jobs.log_shipping.destinations import OTLP, Destination
 from jobs.log_shipping.encodings import CONTENT_TYPES, encode
 from jobs.log_shipping.line_reader import SourceLine
 from workspaces.notifications.errors import NotSent
-from workspaces.notifications.url_policy import Way, check_url, way
+from workspaces.notifications.url_policy import UrlError, Way, check_url, way
 
 log = logging.getLogger(__name__)
 WITHIN_S = 10.0
@@ -119,25 +120,31 @@ class LogConnection:
     async def _resolve(self) -> Way:
         """Returns how to reach the log system. The address of a workspace's is looked up once for each
         connection, so that it cannot lead elsewhere after the check."""
-        url = self._destination.url
         if self._way is None:
-            parts = httpx.URL(url)
-            if not self._destination.is_guarded:
-                self._way = Way(url, parts.host, parts.netloc.decode())
-            elif settings.WEBHOOK_PROXY:
-                self._way = Way(url, check_url(url).hostname or "", parts.netloc.decode())
-            else:
-                try:
-                    self._way = await way(url)
-                except NotSent as error:
-                    raise TargetUnavailable(error.message) from error
+            url = self._destination.url
+            parts = urlsplit(url)
+            is_direct = self._destination.is_guarded and not settings.WEBHOOK_PROXY
+            try:
+                if self._destination.is_guarded:
+                    check_url(url)
+                self._way = await way(url) if is_direct else Way(url, parts.hostname or "", parts.netloc)
+            except UrlError as error:
+                raise TargetUnavailable(f"The address {error}.") from error
+            except NotSent as error:
+                raise TargetUnavailable(error.message) from error
         return self._way
 
     def _judge(self, response: httpx.Response, answer: bytes) -> tuple[int, str]:
         status = response.status_code
         if 200 <= status < 300:
             return _left_out(answer) if self._destination.kind == OTLP else (0, "")
-        reason = f"Answered {status} {_phrase(status)}".strip() + _reason(response, answer)
+        reason = f"Answered {status} {_phrase(status)}".strip()
+        text = _text(response, answer)
+        if text and self._destination.is_guarded:
+            # It may be the answer of another program in the hub's network, which is for operators alone.
+            log.info("%s answered %d: %s", self._destination.host, status, text)
+        elif text:
+            reason += f": {text}"
         if status in REFUSALS:
             raise LinesRefused(reason)
         if 300 <= status < 400:
@@ -181,10 +188,9 @@ def _connection_error(error: Exception, destination: Destination) -> str:
     return f"{destination.host} could not be reached: {_one_line(str(error)) or type(error).__name__}."
 
 
-def _reason(response: httpx.Response, answer: bytes) -> str:
-    text = answer.decode("utf-8", "replace")
+def _text(response: httpx.Response, answer: bytes) -> str:
     is_text = not response.headers.get("Content-Type", "").startswith("application/x-protobuf")
-    return f": {_one_line(text)}" if is_text and text.strip() else ""
+    return _one_line(answer.decode("utf-8", "replace")) if is_text else ""
 
 
 def _one_line(text: str) -> str:

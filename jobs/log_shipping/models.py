@@ -17,7 +17,9 @@ class LogTarget(models.Model):
     began earlier are not shipped. `last_attempt`: every attempt up to this id has its row of progress, if it
     needs one. `lines`, `bytes`: accepted so far. `refused_lines`: those that it will never accept. `try_at`:
     when it is tried next; `failures`, `failing_since`: of tries that failed since the last that did not.
-    `behind_bytes`, `behind_since`: what waits, and when the oldest of it arrived; of the last round."""
+    `behind_bytes`, `behind_since`: what waits, and when the oldest of it arrived; of the last round.
+
+    `test_by`: who wants a test line to be sent, "" = nobody; `test_result`: a sentence about the last one."""
 
     workspace = models.OneToOneField(Workspace, models.CASCADE, null=True, related_name="log_target")
     kind = models.CharField(max_length=8)
@@ -36,6 +38,8 @@ class LogTarget(models.Model):
     failing_since = models.DateTimeField(null=True)
     failures = models.PositiveIntegerField(default=0)
     try_at = models.DateTimeField()
+    test_by = models.CharField(max_length=150, blank=True)
+    test_result = models.CharField(max_length=400, blank=True)
     behind_bytes = models.BigIntegerField(default=0)
     behind_since = models.DateTimeField(null=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
@@ -19,6 +20,17 @@ from workspaces.secrets.errors import SecretsUnavailable
 FIRST_PAUSE_S = 2.0
 MAX_PAUSE_S = 300.0
 MAX_TEXT = 400
+_SHOWN = (
+    "kind",
+    "lines",
+    "refused_lines",
+    "last_refusal",
+    "last_accepted_at",
+    "last_error",
+    "failing_since",
+    "behind_bytes",
+    "behind_since",
+)
 
 
 class TargetUnusable(Exception):
@@ -42,7 +54,7 @@ def all_targets() -> QuerySet[LogTarget]:
 
 def due_targets(now: datetime) -> list[LogTarget]:
     """Returns the targets that are to be tried now, with that of the settings."""
-    _follow_settings(now)
+    hub_target(now)
     return list(all_targets().filter(try_at__lte=now, workspace__archived_at=None))
 
 
@@ -112,11 +124,44 @@ def retry_now(target: LogTarget) -> None:
     LogTarget.objects.filter(pk=target.pk).update(try_at=timezone.now())
 
 
-def _follow_settings(now: datetime) -> None:
+@dataclass(frozen=True)
+class LogTargetState:
+    """How a target is doing, for people. `word`: working, failing, or unused as long as nothing has arrived
+    there."""
+
+    name: str
+    host: str
+    word: str
+    kind: str
+    lines: int
+    refused_lines: int
+    last_refusal: str
+    last_accepted_at: datetime | None
+    last_error: str
+    failing_since: datetime | None
+    behind_bytes: int
+    behind_since: datetime | None
+
+
+def state_of(target: LogTarget) -> LogTargetState:
+    if target.failing_since is not None:
+        word = "failing"
+    else:
+        word = "unused" if target.last_accepted_at is None else "working"
+    return LogTargetState(
+        name=str(target.workspace) if target.workspace else "all workspaces",
+        host=urlsplit(target.url).netloc,
+        word=word,
+        **{name: getattr(target, name) for name in _SHOWN},
+    )
+
+
+def hub_target(now: datetime) -> LogTarget | None:
+    """Returns the target of the settings, which is made the first time; None if they name none."""
     destination = settings.LOG_DESTINATION
     rows = LogTarget.objects.filter(workspace=None)
     if destination is None:
-        return
+        return None
     target, is_new = rows.get_or_create(
         workspace=None,
         defaults={"kind": destination.kind, "url": destination.url, "since": now, "try_at": now},
@@ -126,3 +171,5 @@ def _follow_settings(now: datetime) -> None:
     elif (target.kind, target.url) != (destination.kind, destination.url):
         # Another address may work where the old one did not. What was shipped already is not shipped again.
         rows.update(kind=destination.kind, url=destination.url, try_at=now)
+        target.kind, target.url = destination.kind, destination.url
+    return target
