@@ -50,20 +50,13 @@ class UnshippedLines:
     def next_lines(self, max_bytes: int = MAX_BATCH_BYTES) -> list[SourceLine]:
         """Returns the lines of the next request, those of each log in their order; [] if none waits."""
         lines: list[SourceLine] = []
-        free = max_bytes
-        while self._readers and free > 0 and len(lines) < MAX_BATCH_LINES:
+        while self._readers and max_bytes > 0 and len(lines) < MAX_BATCH_LINES:
             _, _, reader = heapq.heappop(self._readers)
             until_ns = (self._readers[0][0] if self._readers else reader.next_ns) + TURN_NS
             before = reader.at
-            some = reader.read_lines(until_ns)
-            taken = _fitting(some, free, MAX_BATCH_LINES - len(lines))
-            lines += taken
-            free -= sum(len(line.text) for line in taken)
-            if len(taken) < len(some):
-                reader.at = taken[-1].end if taken else before
-                self._push(reader)
-                break
+            lines += reader.read_lines(until_ns, max_bytes, MAX_BATCH_LINES - len(lines))
             if reader.at > before:
+                max_bytes -= reader.at - before
                 self._push(reader)
         return lines
 
@@ -130,13 +123,3 @@ def _source(progress: LogProgress, name: str, member: Member | None, hosts: dict
         node=node,
         rank=None if member is None else member.rank,
     )
-
-
-def _fitting(lines: list[SourceLine], max_bytes: int, max_count: int) -> list[SourceLine]:
-    """Returns the first of the lines: as many as there is room for, and at least one."""
-    room = max_bytes
-    for index, line in enumerate(lines[:max_count]):
-        if room <= 0:
-            return lines[:index]
-        room -= len(line.text)
-    return lines[:max_count]

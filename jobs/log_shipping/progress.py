@@ -64,19 +64,21 @@ def open_progress(target: LogTarget) -> QuerySet[LogProgress]:
 def settle(target: LogTarget, waiting: UnshippedLines, lines: Sequence[SourceLine], refused: int) -> None:
     """Records that these lines need not be sent again; the log system has left out `refused` of them. Raises
     Overtaken if another worker has recorded some of them."""
-    ends: dict[int, dict[str, int]] = {}
-    for line in lines:
-        item = waiting.progress_of(line.source)
-        ends.setdefault(item.pk, {})[line.source.log] = line.end
-    by_key = {waiting.progress_of(line.source).pk: waiting.progress_of(line.source) for line in lines}
+    # Of each log the last line is left.
+    ends = {line.source: line.end for line in lines}
+    changed: dict[int, LogProgress] = {}
+    offsets: dict[int, dict[str, int]] = {}
+    for source, end in ends.items():
+        item = waiting.progress_of(source)
+        changed[item.pk] = item
+        offsets.setdefault(item.pk, {})[source.log] = end
     with transaction.atomic():
-        rows = LogProgress.objects.select_for_update().filter(pk__in=ends).order_by("pk")
-        for row in rows:
-            if row.offsets != by_key[row.pk].offsets:
+        for row in LogProgress.objects.select_for_update().filter(pk__in=changed).order_by("pk"):
+            item = changed[row.pk]
+            if row.offsets != item.offsets:
                 raise Overtaken
-            row.offsets = row.offsets | ends[row.pk]
-            row.save(update_fields=["offsets"])
-            by_key[row.pk].offsets = row.offsets
+            item.offsets = row.offsets | offsets[row.pk]
+            item.save(update_fields=["offsets"])
         changes: dict[str, object] = {"refused_lines": F("refused_lines") + refused}
         if refused < len(lines):
             changes |= {

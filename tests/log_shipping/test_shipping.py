@@ -422,7 +422,7 @@ def test_lines_do_not_depend_on_how_bytes_arrive(step: int) -> None:
         log_store.append(source.run, 1, source.log, begin, chunk)
         is_over = begin + len(chunk) == len(data)
         reader = LineReader(source, at, is_over=is_over, max_line_bytes=1024)
-        while lines := reader.read_lines(2**63):
+        while lines := reader.read_lines(2**63, 2**20, 100):
             texts += [line.text for line in lines]
             at = reader.at
         at = reader.at
