@@ -285,6 +285,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": {
+        "LogTargetKindEnum": "jobs.log_shipping.destinations.KINDS",
         "RoleEnum": "workspaces.api.workspaces.ROLES",
         "ServiceRoleEnum": "workspaces.api.service_accounts.ROLES",
     },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from jobs.log_shipping.line_reader import LineReader, LogSource, SourceLine
@@ -27,13 +27,28 @@ class UnshippedLines:
     """The lines that wait now: of the attempts in `progress`, as far as they are stored at this moment."""
 
     def __init__(self, progress: Iterable[LogProgress], max_line_bytes: int) -> None:
-        self._max_line_bytes = max_line_bytes
         self._readers: list[tuple[int, int, LineReader]] = []
         self._progress_of: dict[LogSource, LogProgress] = {}
-        for item in progress:
-            for reader in self._readers_of(item):
-                self._progress_of[reader.source] = item
-                self._push(reader)
+        # Logs that have something new, with their stored sizes.
+        sizes = {item: new for item in progress if (new := _new_sizes(item))}
+        members: dict[tuple[int, str], Member] = {
+            (member.attempt_id, member.log_name): member
+            for member in Member.objects.filter(attempt__in=[item.attempt_id for item in sizes])
+            .select_related("node")
+            .only("attempt_id", "log_name", "rank", "node__name")
+        }
+        for item, stored in sizes.items():
+            is_over = _names_over(item, stored)
+            for name in stored:
+                source = _source(item, name, members.get((item.attempt_id, name)))
+                self._progress_of[source] = item
+                try:
+                    begin = item.offsets.get(name, 0)
+                    reader = LineReader(source, begin, is_over=name in is_over, max_line_bytes=max_line_bytes)
+                except FileNotFoundError:
+                    _note_purge(source)
+                else:
+                    self._push(reader)
 
     @property
     def waiting_bytes(self) -> int:
@@ -54,7 +69,11 @@ class UnshippedLines:
             _, _, reader = heapq.heappop(self._readers)
             until_ns = (self._readers[0][0] if self._readers else reader.next_ns) + TURN_NS
             before = reader.at
-            lines += reader.read_lines(until_ns, max_bytes, MAX_BATCH_LINES - len(lines))
+            try:
+                lines += reader.read_lines(until_ns, max_bytes, MAX_BATCH_LINES - len(lines))
+            except FileNotFoundError:
+                _note_purge(reader.source)
+                continue
             if reader.at > before:
                 max_bytes -= reader.at - before
                 self._push(reader)
@@ -63,36 +82,6 @@ class UnshippedLines:
     def _push(self, reader: LineReader) -> None:
         if reader.at < reader.size:
             heapq.heappush(self._readers, (reader.next_ns, id(reader), reader))
-
-    def _readers_of(self, progress: LogProgress) -> Iterator[LineReader]:
-        """Yields the logs of an attempt that have something new. Files that a script writes below logs/ are
-        left out: secrets in them are not masked."""
-        attempt = progress.attempt
-        sizes = {
-            name: size
-            for name, size in log_store.log_sizes(attempt.run_id, attempt.number).items()
-            if stream_of(name) and size > progress.offsets.get(name, 0)
-        }
-        if not sizes:
-            return
-        members = {
-            member.log_name: member
-            for member in Member.objects.filter(attempt=attempt, log_name__in=sizes).select_related("node")
-        }
-        hosts = {part.node_rank: part.node.name for part in attempt.parts.all()}
-        is_settled = attempt.ended_at is not None and all(part.settled_at for part in attempt.parts.all())
-        for name in sizes:
-            is_over = is_settled or log_store.is_complete(attempt.run_id, attempt.number, name)
-            source = _source(progress, name, members.get(name), hosts)
-            try:
-                yield LineReader(
-                    source,
-                    progress.offsets.get(name, 0),
-                    is_over=is_over,
-                    max_line_bytes=self._max_line_bytes,
-                )
-            except FileNotFoundError:
-                log.info("The logs of %s were purged before they were shipped", attempt.run)
 
 
 def stream_of(name: str) -> str:
@@ -104,14 +93,38 @@ def stream_of(name: str) -> str:
     return DRIVER if file.startswith(DRIVER_LOG) else STREAMS.get(file, "")
 
 
-def _source(progress: LogProgress, name: str, member: Member | None, hosts: dict[int, str]) -> LogSource:
+def _note_purge(source: LogSource) -> None:
+    log.info("%s of run %s was purged before it was shipped", source.log, source.run)
+
+
+def _new_sizes(progress: LogProgress) -> dict[str, int]:
+    """Returns the stored sizes of the logs of an attempt that have something new. Files that a script writes
+    below logs/ are left out: secrets in them are not masked."""
+    attempt = progress.attempt
+    return {
+        name: size
+        for name, size in log_store.log_sizes(attempt.run_id, attempt.number).items()
+        if size > progress.offsets.get(name, 0) and stream_of(name)
+    }
+
+
+def _names_over(progress: LogProgress, stored: dict[str, int]) -> set[str]:
+    """Returns the logs that will not grow any more."""
+    attempt = progress.attempt
+    if attempt.ended_at is not None and all(part.settled_at for part in attempt.parts.all()):
+        return set(stored)
+    return log_store.complete_logs(attempt.run_id, attempt.number, stored)
+
+
+def _source(progress: LogProgress, name: str, member: Member | None) -> LogSource:
     run = progress.attempt.run
     if member is not None:
         node = member.node.name
     else:
         # A log of a node in a run on several is in a folder node_N.
-        folder = name.partition("/")[0] if "/" in name else "node_0"
-        node = hosts.get(int(folder.removeprefix("node_")), "")
+        number = int(name.partition("/")[0].removeprefix("node_")) if "/" in name else 0
+        parts = {part.node_rank: part.node.name for part in progress.attempt.parts.all()}
+        node = parts.get(number, "")
     return LogSource(
         workspace=run.workspace.slug,
         experiment=run.experiment.name,

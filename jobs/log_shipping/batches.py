@@ -39,7 +39,7 @@ class BatchDelivery:
                 raise TargetUnavailable("The log system refuses many lines, and answers slowly.")
             part = parts.pop()
             try:
-                left_out, reason = self._connection.send(part)
+                drops, reason = self._connection.send(part)
             except LinesRefused as error:
                 if len(part) > smallest:
                     middle = len(part) // 2
@@ -47,7 +47,7 @@ class BatchDelivery:
                 else:
                     self._leave_out(part, error.message)
             else:
-                self._settle(part, min(left_out, len(part)), reason)
+                self._settle(part, min(drops, len(part)), reason)
 
     def _leave_out(self, lines: Sequence[SourceLine], reason: str) -> None:
         """Goes on behind lines that are refused, if the log system takes others: where it takes none, not the

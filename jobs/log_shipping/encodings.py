@@ -64,7 +64,8 @@ def _otlp(lines: Sequence[SourceLine], destination: Destination, hub: str) -> by
             record.time_unix_nano = record.observed_time_unix_nano = line.time_ns
             record.trace_id = trace_id
             record.body.string_value = line.text
-    return request.SerializeToString()
+    body: bytes = request.SerializeToString()
+    return body
 
 
 def _key_values(named: Mapping[str, str | int]) -> list[KeyValue]:

@@ -51,8 +51,10 @@ class SourceLine(NamedTuple):
 
 
 class LineReader:
-    """What is not shipped yet of one log. `at`: the offset of the next line. `is_over`: no more bytes will
-    come, so that the last line needs no end."""
+    """What is not shipped yet of one log. `at`: the offset of the next line; `next_ns`: when it arrived;
+    `size`: the end of what is read. `is_over`: no more bytes will come, so that the last line needs no end.
+
+    Raises FileNotFoundError where the log has been purged."""
 
     def __init__(self, source: LogSource, at: int, *, is_over: bool, max_line_bytes: int) -> None:
         self.source = source
@@ -60,17 +62,10 @@ class LineReader:
         self._is_over = is_over
         # The signs of both cuts belong to the piece.
         self._max_bytes = max_line_bytes - 2 * len(CUT.encode())
-        self._times = LogTimeline.load(source.run, source.attempt, source.log)
         self._jitter_ns = source.jitter_ns
-
-    @property
-    def size(self) -> int:
-        return self._times.size
-
-    @property
-    def next_ns(self) -> int:
-        """Returns when the line at `at` arrived."""
-        return self._clock().time_ns(self.at)
+        times = self._load_times()
+        self.size = times.size
+        self.next_ns = _Clock(times, self._jitter_ns).time_ns(at)
 
     def read_lines(self, until_ns: int, max_bytes: int, max_count: int) -> list[SourceLine]:
         """Returns some of the next lines, at least one, and moves behind them; nothing where only the
@@ -79,7 +74,7 @@ class LineReader:
         source, at = self.source, self.at
         data = log_store.read(source.run, source.attempt, source.log, at, READ_BYTES)[: self.size - at]
         is_end = self._is_over and at + len(data) >= self.size
-        clock, last_ns = self._clock(), 0
+        clock, last_ns = _Clock(self._load_times(), self._jitter_ns), 0
         lines: list[SourceLine] = []
         for begin, end, text in self._pieces(data, self._is_inside_line(), is_end=is_end):
             time_ns = clock.time_ns(at + begin)
@@ -93,6 +88,7 @@ class LineReader:
                 lines.append(SourceLine(source, time_ns, text, self.at))
                 if end >= max_bytes or len(lines) >= max_count:
                     break
+        self.next_ns = clock.time_ns(self.at)
         return lines
 
     def _pieces(self, data: bytes, is_inside: bool, *, is_end: bool) -> Iterator[_Piece]:
@@ -149,8 +145,9 @@ class LineReader:
         before = log_store.read(self.source.run, self.source.attempt, self.source.log, self.at - 1, 1)
         return before not in (b"\n", b"\r")
 
-    def _clock(self) -> _Clock:
-        return _Clock(self._times, self._jitter_ns)
+    def _load_times(self) -> LogTimeline:
+        # Not remembered: thousands of logs may wait at the same time.
+        return LogTimeline.load(self.source.run, self.source.attempt, self.source.log)
 
 
 class _Clock:

@@ -108,13 +108,15 @@ class LogConnection:
                 "Host": there.host_header,
                 "Content-Type": CONTENT_TYPES[self._destination.kind],
                 "Content-Encoding": "gzip",
+                # A short answer could unpack to a very long one.
+                "Accept-Encoding": "identity",
                 "User-Agent": f"TrainHub/{settings.TRAINHUB_VERSION}",
             }
             extensions = {"sni_hostname": there.host}
             async with self._client.stream(
                 "POST", there.url, content=body, headers=headers, extensions=extensions
             ) as response:
-                async for part in response.aiter_bytes():
+                async for part in response.aiter_raw():
                     answer += part
                     if len(answer) >= MAX_ANSWER_BYTES:
                         break
@@ -140,7 +142,7 @@ class LogConnection:
     def _judge(self, response: httpx.Response, answer: bytes) -> tuple[int, str]:
         status = response.status_code
         if 200 <= status < 300:
-            return _left_out(answer) if self._destination.kind == OTLP else (0, "")
+            return _drops_in(answer) if self._destination.kind == OTLP else (0, "")
         reason = f"Answered {status} {_phrase(status)}".strip()
         text = _text(response, answer)
         if text and self._destination.is_guarded:
@@ -167,7 +169,7 @@ def _trust(ca: str, *, is_guarded: bool) -> ssl.SSLContext:
     return context
 
 
-def _left_out(answer: bytes) -> tuple[int, str]:
+def _drops_in(answer: bytes) -> tuple[int, str]:
     """Returns what the answer of a collector says of lines that it has dropped; they must not come again."""
     try:
         partial = ExportLogsServiceResponse.FromString(answer).partial_success

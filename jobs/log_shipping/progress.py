@@ -18,7 +18,7 @@ from jobs.models import Attempt
 # A transaction that began an attempt may become visible after one that began another later, but not by more.
 SETTLED_AFTER = timedelta(minutes=10)
 # Nodes that are away for longer send nothing any more.
-GIVEN_UP_AFTER = timedelta(days=7)
+MAX_ABSENCE = timedelta(days=7)
 
 
 class Overtaken(Exception):
@@ -95,7 +95,7 @@ def close_finished(target: LogTarget, now: datetime) -> None:
     for item in ended:
         attempt = item.attempt
         is_settled = all(part.settled_at for part in attempt.parts.all())
-        if not is_settled and now - (attempt.ended_at or now) < GIVEN_UP_AFTER:
+        if not is_settled and now - (attempt.ended_at or now) < MAX_ABSENCE:
             continue
         sizes = log_store.log_sizes(attempt.run_id, attempt.number)
         if all(item.offsets.get(name, 0) >= size for name, size in sizes.items() if stream_of(name)):

@@ -46,12 +46,12 @@ def send_sample_line(target: LogTarget, person: str) -> str:
     )
     try:
         with LogConnection(targets.destination_of(target), targets.hub_name()) as connection:
-            left_out, reason = connection.send([SourceLine(source, time.time_ns(), text, 0)])
+            drops, reason = connection.send([SourceLine(source, time.time_ns(), text, 0)])
     except (TargetUnavailable, targets.TargetUnusable) as error:
         raise SampleLineLost(error.message) from error
     except LinesRefused as error:
         raise SampleLineLost(f"{error.message}.") from error
-    if left_out:
+    if drops:
         raise SampleLineLost(f"The log system dropped the line: {reason or 'it does not say why'}.")
     targets.retry_now(target)
     return text

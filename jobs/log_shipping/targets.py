@@ -20,7 +20,8 @@ from workspaces.secrets.errors import SecretsUnavailable
 FIRST_PAUSE_S = 2.0
 MAX_PAUSE_S = 300.0
 MAX_TEXT = 400
-_SHOWN = (
+MAX_DISORDER = 1000
+_STATE_COLUMNS = (
     "kind",
     "lines",
     "refused_lines",
@@ -89,7 +90,9 @@ def start_from(target: LogTarget, since: datetime) -> None:
         is_over=True
     )
     before = Attempt.objects.filter(created_at__lt=since).order_by("-pk").values_list("pk", flat=True).first()
-    LogTarget.objects.filter(pk=target.pk).update(since=since, last_attempt=before or 0)
+    # Attempts that begin at the same time may have their ids in another order.
+    last_attempt = max(0, (before or 0) - MAX_DISORDER)
+    LogTarget.objects.filter(pk=target.pk).update(since=since, last_attempt=last_attempt)
 
 
 def record_failure(target: LogTarget, message: str, retry_after_s: float | None, now: datetime) -> None:
@@ -152,7 +155,7 @@ def state_of(target: LogTarget) -> LogTargetState:
         name=str(target.workspace) if target.workspace else "all workspaces",
         host=urlsplit(target.url).netloc,
         word=word,
-        **{name: getattr(target, name) for name in _SHOWN},
+        **{name: getattr(target, name) for name in _STATE_COLUMNS},
     )
 
 

@@ -39,8 +39,7 @@ def test_no_line_is_lost_when_worker_and_log_system_fail(tmp_path: Path, receive
         distribution = {"type": "pytorch", "process_count": 2, "communication_backend": "gloo"}
         run = runs.submit(hub, SCRIPT, distribution=distribution)
         for number in range(KILLS):
-            arrived = len(receiver.entries)
-            eventually(lambda before=arrived: len(receiver.entries) > before, 60, "more lines arrive")
+            _await_more(receiver)
             receiver.answers = [(503, {"Retry-After": "1"}, b"")] * number
             hub.kill("worker")
         runs.wait_for(hub, run, "Completed", seconds=120)
@@ -49,6 +48,11 @@ def test_no_line_is_lost_when_worker_and_log_system_fail(tmp_path: Path, receive
     finally:
         hub.stop()
     _judge(receiver)
+
+
+def _await_more(receiver: LogReceiver) -> None:
+    before = len(receiver.entries)
+    eventually(lambda: len(receiver.entries) > before, 60, "more lines arrive")
 
 
 def _judge(receiver: LogReceiver) -> None:

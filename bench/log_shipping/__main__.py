@@ -20,7 +20,7 @@ import httpx
 
 from bench.support.limits import Limits, median
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CHUNK_BYTES = 2**20
 ROUNDS = 3
 # Each line becomes a record with its own time, is decoded, checked for its length, and encoded; the program
@@ -40,7 +40,7 @@ def main() -> int:
         for name in [name for name in os.environ if name.startswith("SHIP_LOGS_")]:
             del os.environ[name]
         # Only now: the settings are read when this module is imported.
-        from bench.support.shipping_run import ShippingRun  # noqa: PLC0415
+        from bench.log_shipping.shipping_run import ShippingRun  # noqa: PLC0415
 
         run = ShippingRun(_text(size))
         by_hand = [_cpu_by_hand(run.log, port) for _ in range(ROUNDS)]
