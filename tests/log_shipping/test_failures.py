@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 
-from jobs.log_shipping import rounds
+from jobs.log_shipping import log_requests, rounds
 from tests.log_shipping.conftest import Shipping
 from tests.log_shipping.receiver import BadPush, Entry, LogReceiver
 
@@ -76,6 +77,28 @@ class TestFailures:
         shipping.kind("otlp", url="http://127.0.0.1:9/v1/logs")
         shipping.say("one\n")
         assert "127.0.0.1:9 could not be reached" in shipping.ship().last_error
+
+    def test_a_target_that_does_not_answer_in_time(
+        self, shipping: Shipping, receiver: LogReceiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        is_over = threading.Event()
+
+        def stall(_: Entry) -> None:
+            is_over.wait(30)
+
+        receiver.check = stall
+        shipping.say("one\n")
+        with monkeypatch.context() as patch:
+            patch.setattr(log_requests, "WITHIN_S", 0.2)
+            assert "did not answer within" in shipping.ship().last_error
+        is_over.set()
+
+    def test_an_answer_without_end_is_cut(self, shipping: Shipping, receiver: LogReceiver) -> None:
+        receiver.answers = [(500, {"Content-Type": "text/plain"}, b"<b>no</b> " * 100_000)]
+        shipping.say("one\n")
+        error = shipping.ship().last_error
+        assert "<b>no</b>" in error
+        assert len(error) < 400
 
     def test_a_redirect_is_not_followed(self, shipping: Shipping, receiver: LogReceiver) -> None:
         receiver.answers = [(307, {"Location": "http://127.0.0.1:9/"}, b"")]
