@@ -16,6 +16,8 @@ from tests.hub import Hub, eventually
 from tests.platform.postgres import postgresql  # noqa: F401 - a fixture
 from tests.servers.cluster import Cutter, ServerCluster, running
 from tests.servers.load import Load, Page, kill_in_turn, submitting
+from tests.servers.valkey import another_valkey
+from workspaces.servers.meetings import LOOK_EVERY_S, LOOKS
 from workspaces.servers.server_registry import DEAD_AFTER_S
 
 pytestmark = pytest.mark.slow
@@ -137,6 +139,43 @@ def test_a_second_hub_on_the_database_says_so_and_does_not_start(
     with pytest.raises(AssertionError, match="SECRET_KEY is another one"):
         further.start()
     assert cluster.hub.answers()
+
+
+def test_a_server_that_was_given_other_settings_does_not_start_or_is_shown(
+    cluster: ServerCluster, tmp_path: Path
+) -> None:
+    def refusal(**settings: str) -> str:
+        further = cluster.further("web-9", **settings)
+        with pytest.raises(AssertionError, match="TrainHub stopped"):
+            further.start()
+        return further.said()
+
+    with another_valkey() as other:
+        said = refusal(REDIS_URL=other)
+        assert "REDIS_URL leads elsewhere than that of server web-" in said
+    assert "PUBLIC_URL is another one than that of server web-" in refusal(PUBLIC_URL="http://127.0.0.1:1")
+    further = cluster.further("web-9", PURGE_DAYS="3")
+    try:
+        further.start()
+        listed = cluster.hub.manage("servers").stdout
+        assert "PURGE_DAYS of server web-9 is another one than that of server web-0." in listed
+        assert "Give all servers the same PURGE_DAYS" in listed
+        checked = cluster.hub.manage("check", "--deploy").stderr
+        assert "PURGE_DAYS of server web-9" in checked
+        with cluster.hub.client() as client:
+            system = client.get("/api/v1/system/").raise_for_status().json()
+        assert [(item["setting"], item["server"]) for item in system["server_warnings"]] == [
+            ("PURGE_DAYS", "web-9")
+        ]
+        assert {item["name"] for item in system["servers"] if item["is_leader"]} < {
+            item["name"] for item in system["servers"]
+        }
+        # Long enough for three looks at each other's marks.
+        time.sleep(LOOKS * LOOK_EVERY_S + 3)
+        warnings = cluster.hub.manage("servers").stdout.count(" leads elsewhere ")
+        assert warnings == 0
+    finally:
+        further.stop()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.core.checks import CheckMessage
 
-from trainhub.deployment import key_checks, network_checks, operation_checks
+from trainhub.deployment import key_checks, network_checks, operation_checks, server_checks
 
 CHECKS = (
     network_checks.plain_http,
@@ -21,6 +21,7 @@ CHECKS = (
     operation_checks.full_disk,
     operation_checks.wrong_clock,
     operation_checks.outdated_agents,
+    server_checks.unequal_servers,
 )
 
 

@@ -45,6 +45,26 @@ class HubProcessSerializer(serializers.Serializer[Any]):
     lag_p99_s = serializers.FloatField(allow_null=True, help_text=f"Of its event loop. {_BOUND}")
 
 
+class ServerSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    part = serializers.CharField(help_text="web or worker.")
+    address = serializers.CharField(allow_blank=True, help_text="Where the other web servers reach it.")
+    version = serializers.CharField()
+    started_at = serializers.DateTimeField()
+    silent_s = serializers.FloatField(help_text="Seconds since it said that it lives.")
+    clock_offset_s = serializers.FloatField(help_text="By how much its clock is ahead of the database's.")
+    is_leader = serializers.BooleanField(help_text="It runs the periodic tasks.")
+
+
+class ServerWarningSerializer(serializers.Serializer[Any]):
+    setting = serializers.CharField(
+        allow_blank=True, help_text="The setting in which servers differ; empty for a clock."
+    )
+    server = serializers.CharField()
+    text = serializers.CharField()
+    remedy = serializers.CharField()
+
+
 class BacklogSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     waiting = serializers.IntegerField()
@@ -62,6 +82,8 @@ class StepDelaySerializer(serializers.Serializer[Any]):
 class SystemSerializer(serializers.Serializer[Any]):
     window_s = serializers.FloatField(help_text="Seconds to which the figures of processes belong.")
     processes = HubProcessSerializer(many=True)
+    servers = ServerSerializer(many=True, help_text="Empty on SQLite, which one server alone can use.")
+    server_warnings = ServerWarningSerializer(many=True)
     requests = RequestTimingSerializer(many=True, help_text="The routes that took most time.")
     rounds = RoundTimingSerializer(many=True, help_text="Periodic work.")
     tasks = TimingSerializer(many=True, help_text="Durations of tasks.")

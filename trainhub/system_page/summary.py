@@ -17,6 +17,8 @@ from workspaces.hub_metrics.processes import MeasuredProcess, measured_processes
 from workspaces.hub_metrics.snapshots import Labels, MetricSeries, Series, quantile
 from workspaces.mail.models import OutgoingMail
 from workspaces.models import AuditEvent, Delivery
+from workspaces.servers.differences import ServerWarning, server_warnings
+from workspaces.servers.server_list import ServerState, server_states
 from workspaces.states import MailState
 
 MAX_ROUTES = 25
@@ -83,6 +85,8 @@ class Backlog:
 class System:
     window_s: float
     processes: list[ProcessState]
+    servers: list[ServerState]
+    server_warnings: list[ServerWarning]
     requests: list[RequestTiming]
     rounds: list[RoundTiming]
     tasks: list[Timing]
@@ -108,6 +112,8 @@ def system_summary(now: datetime) -> System:
     return System(
         window_s=max((process.seconds for process in living), default=0.0),
         processes=[_state(process) for process in everyone],
+        servers=server_states(),
+        server_warnings=server_warnings(),
         requests=list(_requests(living)),
         rounds=list(_rounds(living)),
         tasks=_timings("trainhub_task_seconds", living),
