@@ -51,6 +51,7 @@ OF_A_MACHINE = {
     "TLS",
     "TRUSTED_PROXIES",
     "BLOB_STORE_REGION",
+    "BLOB_STORE_MAKE_BUCKET",
     "BLOB_STORE_KEY_ID",
     "BLOB_STORE_SECRET",
     "BLOB_STORE_CA_FILE",
@@ -251,7 +252,7 @@ class TestSettings:
         assert differences.start_refusal() == ""
         settings.BLOB_STORE = _store()
         refusal = differences.start_refusal()
-        assert "BLOB_STORE is another one than that of server a." in refusal
+        assert refusal.startswith("BLOB_STORE of this server and of server a, which lives, differ.")
         assert "stop all servers first" in refusal
 
     def test_a_clock_that_is_a_minute_off(self) -> None:

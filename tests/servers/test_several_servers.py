@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ from tests.platform.postgres import postgresql  # noqa: F401 - a fixture
 from tests.servers.cluster import Cutter, ServerCluster, running
 from tests.servers.load import Load, Page, kill_in_turn, submitting
 from tests.servers.valkey import another_valkey
+from trainhub_sdk import Client
 from workspaces.servers.meetings import LOOK_EVERY_S, LOOKS
 from workspaces.servers.server_registry import DEAD_AFTER_S
 
@@ -96,6 +98,24 @@ def test_connections_that_are_cut_every_few_seconds_cost_nothing(
         cutter.close()
 
 
+def test_uploads_and_downloads_go_on_over_connections_that_are_cut(
+    cluster: ServerCluster, tmp_path: Path
+) -> None:
+    cutter = Cutter(cluster.port, after_s=0.3)
+    cutter.start()
+    content = os.urandom(2**20) * 96
+    (tmp_path / "weights.bin").write_bytes(content)
+    try:
+        client = Client(f"http://127.0.0.1:{cutter.port}", cluster.hub.owner_token())
+        version = client.upload_model("cut", tmp_path / "weights.bin")
+        uploads = cutter.cut
+        (copy,) = version.download(tmp_path / "copy")
+        assert hashlib.sha256(copy.read_bytes()).digest() == hashlib.sha256(content).digest()
+        assert 0 < uploads < cutter.cut
+    finally:
+        cutter.close()
+
+
 def test_a_page_at_any_server_sees_the_samples_of_every_node(cluster: ServerCluster) -> None:
     headers = {"Authorization": f"Bearer {cluster.hub.owner_token()}"}
     for server in cluster.servers:
@@ -153,7 +173,8 @@ def test_a_server_that_was_given_other_settings_does_not_start_or_is_shown(
     with another_valkey() as other:
         said = refusal(REDIS_URL=other)
         assert "REDIS_URL leads elsewhere than that of server web-" in said
-    assert "PUBLIC_URL is another one than that of server web-" in refusal(PUBLIC_URL="http://127.0.0.1:1")
+    said = refusal(PUBLIC_URL="http://127.0.0.1:1")
+    assert "API_URL and PUBLIC_URL of this server and of server web-" in said
     further = cluster.further("web-9", PURGE_DAYS="3")
     try:
         further.start()

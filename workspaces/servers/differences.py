@@ -53,12 +53,14 @@ def start_refusal() -> str:
     rows = [row for row in living if row.settings is not None and not server_registry.is_own(row)]
     own = shared_settings.own_codes()
     for row in rows:
-        for setting in shared_settings.unequal(own, row.settings or {}):
-            if setting in shared_settings.GRAVE:
-                return (
-                    f"{setting} is another one than that of server {row.name}. {_remedy(setting)} To change "
-                    "it for all, stop all servers first."
-                )
+        grave = shared_settings.GRAVE.intersection(shared_settings.unequal(own, row.settings or {}))
+        if grave:
+            # One may follow from another: API_URL from PUBLIC_URL.
+            names = " and ".join(sorted(grave))
+            return (
+                f"{names} of this server and of server {row.name}, which lives, differ. "
+                f"{_remedy(names)} To change what all have, stop all servers first."
+            )
     for setting, row in strange_places(rows).items():
         return (
             f"{setting} leads elsewhere than that of server {row.name}, which lives: {_LOSSES[setting]}. Let "
