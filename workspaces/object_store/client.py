@@ -15,6 +15,7 @@ from typing import Any
 from django.conf import settings
 
 from workspaces import process_caches
+from workspaces.hub_metrics.instruments import STORE_BYTES, STORE_FAILURES, STORE_SECONDS
 from workspaces.object_store.configuration import StoreConfiguration
 from workspaces.object_store.errors import ObjectMissing, StoreUnavailable, store_error
 
@@ -50,37 +51,44 @@ class ObjectClient:
     def upload(self, key: str, content: Path | Iterable[bytes], size: int) -> None:
         """Writes an object of `size` bytes, which is there as a whole or not at all. The store checks the
         SHA-256 of each request, which is part of its signature."""
-        with self._sentences():
+        with self._request("upload"):
             if size <= PART_BYTES:
                 whole = content.read_bytes() if isinstance(content, Path) else b"".join(content)
                 self._library.put(self._store, self._name(key), whole, use_multipart=False)
-                return
-            length = part_length(size)
-            concurrency = max(1, MEMORY_BYTES // length)
-            self._library.put(
-                self._store, self._name(key), content, chunk_size=length, max_concurrency=concurrency
-            )
+            else:
+                length = part_length(size)
+                concurrency = max(1, MEMORY_BYTES // length)
+                self._library.put(
+                    self._store, self._name(key), content, chunk_size=length, max_concurrency=concurrency
+                )
+        STORE_BYTES.labels("sent").inc(size)
 
     def open_range(self, key: str, start: int, end: int) -> Iterator[bytes]:
         """Yields the bytes of an object from `start` up to `end`, which is greater. Raises ObjectMissing."""
-        with self._sentences():
+        with self._request("read"):
             result = self._library.get(self._store, self._name(key), options={"range": (start, end)})
-            # The library's blocks are views of its own memory.
-            yield from map(bytes, result.stream(min_chunk_size=STREAM_BYTES))
+        count = STORE_BYTES.labels("received")
+        # What comes later takes as long as who reads it.
+        with self._sentences("read"):
+            for block in result.stream(min_chunk_size=STREAM_BYTES):
+                # A view of the library's own memory.
+                piece = bytes(block)
+                count.inc(len(piece))
+                yield piece
 
     def object_size(self, key: str) -> int:
         """Returns the size of an object. Raises ObjectMissing."""
-        with self._sentences():
+        with self._request("size"):
             return int(self._library.head(self._store, self._name(key))["size"])
 
     def delete_objects(self, keys: Sequence[str]) -> None:
         """Deletes at most 1,000 objects. One that does not exist is no error."""
-        with suppress(ObjectMissing), self._sentences():
+        with suppress(ObjectMissing), self._request("delete"):
             self._library.delete(self._store, [self._name(key) for key in keys])
 
     def signed_address(self, key: str, seconds: float) -> str:
         """Returns an address at which everybody can read the object for so long."""
-        with self._sentences():
+        with self._request("sign"):
             return str(
                 self._library.sign(self._public_store, "GET", self._name(key), timedelta(seconds=seconds))
             )
@@ -96,13 +104,23 @@ class ObjectClient:
         self.delete_objects([key])
 
     @contextmanager
-    def _sentences(self) -> Iterator[None]:
+    def _request(self, operation: str) -> Iterator[None]:
+        """Measures a request, and lets its errors be sentences."""
+        with STORE_SECONDS.labels(operation).time(), self._sentences(operation):
+            yield
+
+    @contextmanager
+    def _sentences(self, operation: str) -> Iterator[None]:
         try:
             yield
         except StoreUnavailable:
             raise
         except self._errors as error:
-            raise store_error(error, self._configuration) from error
+            failure = store_error(error, self._configuration)
+            # One that is not there is an answer.
+            if not isinstance(failure, ObjectMissing):
+                STORE_FAILURES.labels(operation).inc()
+            raise failure from error
 
     def _name(self, key: str) -> str:
         return f"{self._configuration.prefix}/{key}" if self._configuration.prefix else key
