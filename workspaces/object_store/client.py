@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,13 +12,14 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 from django.conf import settings
 
 from workspaces import process_caches
 from workspaces.hub_metrics.instruments import STORE_BYTES, STORE_FAILURES, STORE_SECONDS
 from workspaces.object_store.configuration import StoreConfiguration
-from workspaces.object_store.errors import ObjectMissing, StoreUnavailable, store_error
+from workspaces.object_store.errors import ERROR_CODE, ObjectMissing, StoreUnavailable, store_error
 
 # Up to here a file is one request. Larger ones are sent in parts, of which a store takes 10,000.
 PART_BYTES, MAX_PARTS = 8 * 2**20, 9_000
@@ -29,6 +31,10 @@ DEFAULT_REGION = "us-east-1"
 CONNECT_S, READ_S = 5, 30
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 3
 _TEST_KEY = "trainhub-test"
+_REGION_BODY = (
+    '<CreateBucketConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+    "<LocationConstraint>{}</LocationConstraint></CreateBucketConfiguration>"
+)
 _lock = threading.Lock()
 # By the process too: the library's threads do not survive a fork.
 _clients: dict[tuple[int, StoreConfiguration], ObjectClient] = {}
@@ -91,6 +97,29 @@ class ObjectClient:
         with self._request("sign"):
             return str(
                 self._library.sign(self._public_store, "GET", self._name(key), timedelta(seconds=seconds))
+            )
+
+    def make_bucket(self) -> None:
+        """Makes the bucket. Raises StoreUnavailable."""
+        # The library cannot, but it signs the request.
+        address = str(self._library.sign(self._store, "PUT", "", timedelta(seconds=60)))
+        region = self._configuration.region or DEFAULT_REGION
+        body = "" if region == DEFAULT_REGION else _REGION_BODY.format(escape(region))
+        httpx = import_module("httpx")
+        trusted = ssl.create_default_context()
+        if self._configuration.certificates:
+            trusted.load_verify_locations(cadata=self._configuration.certificates)
+        try:
+            answer = httpx.put(address, content=body, verify=trusted, timeout=READ_S)
+        except httpx.HTTPError as error:
+            raise store_error(error, self._configuration) from error
+        # Another server of the hub may have made it in this moment.
+        if not answer.is_success and "BucketAlreadyOwnedByYou" not in answer.text:
+            code = match[1] if (match := ERROR_CODE.search(answer.text)) else f"status {answer.status_code}"
+            raise StoreUnavailable(
+                f"The bucket {self._configuration.bucket} could not be made ({code}): make it yourself, "
+                "or let the access key make it (s3:CreateBucket).",
+                is_lasting=True,
             )
 
     def test_rights(self) -> None:
