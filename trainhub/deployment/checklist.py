@@ -10,6 +10,7 @@ CHECKS = (
     network_checks.plain_http,
     network_checks.unnamed_proxies,
     network_checks.wide_proxies,
+    network_checks.removed_headers,
     network_checks.wide_hosts,
     network_checks.unencrypted_broker,
     key_checks.debug_pages,

@@ -87,6 +87,13 @@ class ServerWarningSerializer(serializers.Serializer[Any]):
     remedy = serializers.CharField()
 
 
+class ProxyWarningSerializer(serializers.Serializer[Any]):
+    header = serializers.CharField(help_text="What the proxy removes, or does not set.")
+    count = serializers.IntegerField(help_text="Requests of the last minutes.")
+    text = serializers.CharField()
+    remedy = serializers.CharField()
+
+
 class BacklogSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     waiting = serializers.IntegerField()
@@ -106,6 +113,7 @@ class SystemSerializer(serializers.Serializer[Any]):
     processes = HubProcessSerializer(many=True)
     servers = ServerSerializer(many=True, help_text="Empty on SQLite, which one server alone can use.")
     server_warnings = ServerWarningSerializer(many=True)
+    proxy_warnings = ProxyWarningSerializer(many=True)
     requests = RequestTimingSerializer(many=True, help_text="The routes that took most time.")
     store = StoreFiguresSerializer(allow_null=True, help_text="The store of BLOB_STORE; null without it.")
     rounds = RoundTimingSerializer(many=True, help_text="Periodic work.")

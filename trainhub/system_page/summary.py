@@ -12,6 +12,7 @@ from django.conf import settings
 from jobs.models import Run
 from jobs.prometheus.launch_delays import StepDelay, launch_delays
 from jobs.states import ACTIVE, RunState
+from trainhub.serving.proxy_warnings import ProxyWarning, proxy_warnings
 from trainhub.system_page.database_size import database_bytes
 from trainhub.system_page.store_figures import StoreFigures, store_figures
 from trainhub.system_page.timings import (
@@ -78,6 +79,7 @@ class System:
     processes: list[ProcessState]
     servers: list[ServerState]
     server_warnings: list[ServerWarning]
+    proxy_warnings: list[ProxyWarning]
     requests: list[RequestTiming]
     store: StoreFigures | None
     rounds: list[RoundTiming]
@@ -106,6 +108,7 @@ def system_summary(now: datetime) -> System:
         processes=[_state(process) for process in everyone],
         servers=server_states(),
         server_warnings=server_warnings(),
+        proxy_warnings=proxy_warnings(now),
         requests=list(_requests(living)),
         store=store_figures(living),
         rounds=list(_rounds(living)),

@@ -101,3 +101,9 @@ BLOB_CACHE_BYTES = Gauge(
     "Bytes of the stored files on the disk of this process, as it counted them last.",
     registry=REGISTRY,
 )
+PROXY_FAULTS = Counter(
+    "trainhub_proxy_faults",
+    "Requests through a trusted proxy that lacked a header which it must pass on or set.",
+    ("header",),
+    registry=REGISTRY,
+)
