@@ -229,6 +229,12 @@ class TestSettings:
         row("b", WORKER)
         assert warnings() == [(name, "b")]
 
+    def test_between_two_versions_only_what_loses_data_counts(self, settings: Settings) -> None:
+        row("a")
+        settings.PURGE_DAYS, settings.PUBLIC_URL = 3.0, "https://other.example.org"
+        row("b", version="9.9")
+        assert warnings() == [("PUBLIC_URL", "b")]
+
     def test_keys_for_secrets_are_compared_by_what_the_file_holds(
         self, settings: Settings, tmp_path: Path
     ) -> None:

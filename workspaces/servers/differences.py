@@ -73,7 +73,11 @@ def _unequal(rows: list[ServerProcess]) -> Iterator[ServerWarning]:
     """Compares each server with the one that has run for longest."""
     rows = [row for row in rows if row.settings is not None]
     for row in rows[1:]:
-        for setting in shared_settings.unequal(rows[0].settings or {}, row.settings or {}):
+        names = shared_settings.unequal(rows[0].settings or {}, row.settings or {})
+        if row.version != rows[0].version:
+            # Another version may have other defaults: that ends with the upgrade.
+            names = [name for name in names if name in shared_settings.GRAVE]
+        for setting in names:
             text = f"{setting} of server {row.name} is another one than that of server {rows[0].name}."
             yield ServerWarning(setting, row.name, text, _remedy(setting))
 

@@ -36,9 +36,17 @@ class MeetingThread(threading.Thread):
         self._silent_places: set[str] = set()
 
     def run(self) -> None:
+        is_failing = False
         try:
             while not self._closing.is_set():
-                self.look_once()
+                try:
+                    self.look_once()
+                    is_failing = False
+                except Exception:
+                    # Without this thread its marks would go, and others take it for a stranger.
+                    if not is_failing:
+                        log.exception("Whether all servers were given the same is not known now")
+                    is_failing = True
                 self._closing.wait(LOOK_EVERY_S)
         finally:
             connections.close_all()
