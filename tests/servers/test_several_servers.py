@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from websockets.sync.client import connect
 
+from tests.hosts.unhealthy import build_clock
 from tests.hub import Hub, eventually
 from tests.platform.postgres import postgresql  # noqa: F401 - a fixture
 from tests.servers.cluster import Cutter, ServerCluster, running
@@ -197,6 +199,45 @@ def test_a_server_that_was_given_other_settings_does_not_start_or_is_shown(
         assert warnings == 0
     finally:
         further.stop()
+
+
+def test_a_server_whose_clock_is_a_minute_off_does_not_start_or_is_shown(
+    cluster: ServerCluster, tmp_path: Path
+) -> None:
+    behind = tmp_path / "seconds_behind"
+    build_clock(tmp_path / "clock.so", str(behind))
+    late = cluster.further("web-late", LD_PRELOAD=str(tmp_path / "clock.so"))
+    phrase = "60 s behind that of the database"
+
+    def shown() -> list[str]:
+        with cluster.hub.client() as client:
+            system = client.get("/api/v1/system/").raise_for_status().json()
+        return [warning["text"] for warning in system["server_warnings"]]
+
+    behind.write_text("60")
+    with pytest.raises(AssertionError, match=f"The clock of this machine is {phrase}"):
+        late.start()
+    behind.write_text("0")
+    try:
+        late.start()
+        assert shown() == []
+        # It drifts away while it runs.
+        behind.write_text("60")
+        clocks = [f"The clock of server web-late ({part}) is {phrase}." for part in ("web", "worker")]
+        eventually(lambda: shown() == clocks, 20, "both parts are shown")
+        assert clocks[0] in cluster.hub.manage("servers").stdout
+        checked = cluster.hub.manage("check", "--deploy").stderr
+        assert clocks[0] in checked
+        assert "timedatectl set-ntp true" in checked
+        with cluster.hub.client() as client:
+            scraped = client.get("/metrics").text
+        assert re.search(
+            r'trainhub_server_clock_offset_seconds\{part="web",server="web-late"\} -(59\.9|60\.)', scraped
+        )
+        behind.write_text("0")
+        eventually(lambda: shown() == [], 20, "it is right again")
+    finally:
+        late.stop()
 
 
 @pytest.mark.parametrize(
