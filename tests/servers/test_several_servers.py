@@ -103,7 +103,8 @@ def test_connections_that_are_cut_every_few_seconds_cost_nothing(
 def test_uploads_and_downloads_go_on_over_connections_that_are_cut(
     cluster: ServerCluster, tmp_path: Path
 ) -> None:
-    cutter = Cutter(cluster.port, after_s=0.3)
+    # In the middle of a piece, of which each has 8 MiB.
+    cutter = Cutter(cluster.port, after_bytes=20 * 2**20)
     cutter.start()
     content = os.urandom(2**20) * 96
     (tmp_path / "weights.bin").write_bytes(content)
