@@ -29,11 +29,13 @@ SLURM_INTERVAL_S = 1.0
 
 
 class SlurmBench:
-    """`logs`: a folder that all nodes share, for the output of jobs by hand."""
+    """`logs`: a folder that all nodes share, for the output of jobs by hand. `hub_settings`: environment
+    variables of the hub and its own node, before the start."""
 
     def __init__(self, folder: Path) -> None:
         self.slurm = SlurmCluster(NODES, cpus=CPUS)
         self._folder = folder
+        self.hub_settings: dict[str, str] = {}
 
     def start(self) -> SlurmBench:
         self.slurm.start()
@@ -42,6 +44,7 @@ class SlurmBench:
         self.person = ControllerCommands(self.slurm, ACCOUNT)
         self._calls = self.slurm.folder / "calls"
         self._count_calls()
+        self.hub.hub.settings |= self.hub_settings
         self.hub.start()
         self.runs = self.hub.hub.own_folder / "runs"
         return self
