@@ -9,18 +9,16 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import tempfile
-from pathlib import Path
 
 from bench.slurm.launches import Launches
 from bench.slurm.log_lines import measure_log_lines
-from bench.slurm.slurm_bench import SlurmBench
-from bench.slurm.throughput import measure_throughput, places
+from bench.slurm.slurm_bench import slurm_bench
+from bench.slurm.throughput import measure_throughput
 from bench.slurm.watching import Watching
 from bench.support.limits import Limits
 from tests.harness import guard
 
-PARTS = ("launches", "logs", "throughput", "watching")
+PARTS = ("launches", "logs", "watching", "throughput")
 
 
 def main() -> int:
@@ -28,6 +26,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--log-rounds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=500, help="of two seconds, for the part throughput")
+    parser.add_argument(
+        "--places", type=int, default=16, help="of these jobs, half of them on each node of Slurm"
+    )
     parser.add_argument("--only", choices=PARTS, help="one part alone")
     options = parser.parse_args()
     if not shutil.which("slurmctld"):
@@ -36,24 +37,19 @@ def main() -> int:
     parts = [options.only] if options.only else PARTS
     limits = Limits()
     guard.start()
-    with tempfile.TemporaryDirectory(prefix="th-bench-") as folder:
-        guard.own_folder(folder)
-        bench = SlurmBench(Path(folder))
-        try:
-            if "throughput" in parts:
-                bench.hub_settings = places(Path(folder))
-            bench.start()
-            if "launches" in parts:
-                Launches(bench).measure(options.rounds, limits)
-            if "logs" in parts:
-                measure_log_lines(bench, options.log_rounds, limits)
-            if "throughput" in parts:
-                measure_throughput(bench, options.jobs, 1, limits)
-            if "watching" in parts:
-                Watching(bench).measure(limits)
-        finally:
-            bench.stop()
-            guard.stop()
+    try:
+        if set(parts) & {"launches", "logs", "watching"}:
+            with slurm_bench() as bench:
+                if "launches" in parts:
+                    Launches(bench).measure(options.rounds, limits)
+                if "logs" in parts:
+                    measure_log_lines(bench, options.log_rounds, limits)
+                if "watching" in parts:
+                    Watching(bench).measure(limits)
+        if "throughput" in parts:
+            measure_throughput(options.jobs, options.places, limits)
+    finally:
+        guard.stop()
     return limits.exit_code()
 
 

@@ -4,6 +4,7 @@ Both have the same number of places: simulated GPUs on the hub's node, cores in 
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,8 +12,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from bench.slurm.log_lines import OWN
-from bench.slurm.slurm_bench import JOBS, SlurmBench, seconds_until
-from bench.support.limits import Limits, median
+from bench.slurm.slurm_bench import NODES, SlurmBench, seconds_until, slurm_bench
+from bench.support.limits import Limits
 from simulator import Scenario, environment
 from simulator.models import h100
 
@@ -24,27 +25,28 @@ LOOK_S = 0.5
 SCRIPT = "import time\ntime.sleep(2)\n"
 
 
-def places(folder: Path) -> dict[str, str]:
-    """Returns the environment variables with which the hub's own node has as many GPUs as Slurm has cores."""
-    scenario = Scenario([h100(f"bench gpu {index}") for index in range(JOBS)])
-    return environment(scenario.write(folder / "scenario"))
+def measure_throughput(jobs: int, places: int, limits: Limits) -> None:
+    """Each of `jobs` runs needs one of `places`."""
+    with tempfile.TemporaryDirectory(prefix="th-bench-") as folder:
+        gpus = Scenario([h100(f"bench gpu {index}") for index in range(places)])
+        hub_settings = environment(gpus.write(Path(folder) / "scenario"))
+        with slurm_bench(places // NODES, hub_settings) as bench:
+            by_hand, through_hub = _measure(bench, jobs)
+    print(
+        f"{jobs} jobs of 2 s in {places} places: hub {through_hub:.1f} s, Slurm {by_hand:.1f} s", flush=True
+    )
+    limits.at_most("the time of all through the hub to Slurm", through_hub / by_hand, MAX_RATIO)
 
 
-def measure_throughput(bench: SlurmBench, jobs: int, rounds: int, limits: Limits) -> None:
+def _measure(bench: SlurmBench, jobs: int) -> tuple[float, float]:
     script = bench.logs / "two_seconds.py"
     script.write_text(SCRIPT)
     script.chmod(0o644)
     snapshot = bench.hub.runs.snapshot(main_py=SCRIPT)
-    # The first run of an account fills caches.
+    # The first ones fill caches.
     _through_hub(bench, snapshot, 1)
-    by_hand, through_hub = list[float](), list[float]()
-    for _ in range(rounds):
-        by_hand.append(_by_hand(bench, script, jobs))
-        through_hub.append(_through_hub(bench, snapshot, jobs))
-        print(f"{jobs} jobs of 2 s: hub {through_hub[-1]:.1f} s, Slurm {by_hand[-1]:.1f} s", flush=True)
-    limits.at_most(
-        "the time of all through the hub to Slurm", median(through_hub) / median(by_hand), MAX_RATIO
-    )
+    _by_hand(bench, script, 1)
+    return _by_hand(bench, script, jobs), _through_hub(bench, snapshot, jobs)
 
 
 def _by_hand(bench: SlurmBench, script: Path, jobs: int) -> float:
