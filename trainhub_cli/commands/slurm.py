@@ -47,7 +47,8 @@ def tokens() -> None:
 def set_token(cluster: str, is_observers: bool) -> None:
     """Enter or renew your token for CLUSTER, read from standard input.
 
-    On a login node: scontrol token lifespan=604800 | trainhub slurm token set CLUSTER"""
+    On a login node: scontrol token lifespan=604800 | trainhub slurm token set CLUSTER. The profile needs the
+    scope write: trainhub login --scope write."""
     answer = open_api().call("PUT", _path(cluster, is_observers), {"token": _read_slurm_token()})
     print_text(
         clean(f"{cluster} has a token of {answer['account']} until {format_time(answer['expires_at'])}.")
