@@ -6,9 +6,11 @@ import os
 import shutil
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from tests.harness import guard
+from tests.hosts import processes
 from tests.hub import eventually, free_port
 from tests.platform.postgres import as_postgres, binary
 
@@ -37,6 +39,8 @@ class Database:
 
     def kill(self) -> None:
         """As at a power cut: no process of it says goodbye."""
+        # First stopped, so that no new one begins while they are counted.
+        self._signal(signal.SIGSTOP)
         self._signal(signal.SIGKILL)
         assert self._server is not None
         self._server.wait(20)
@@ -68,5 +72,9 @@ class Database:
         subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
 
     def _signal(self, number: signal.Signals) -> None:
+        """To all processes. The first one gets it before those that serve connections, because it would see
+        them die and begin anew. Each of these leads a session of its own, so they are in no common group."""
         assert self._server is not None
-        os.killpg(self._server.pid, number)
+        for pid in (self._server.pid, *processes.children(self._server.pid)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)

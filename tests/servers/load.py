@@ -21,14 +21,15 @@ from tests.runs import zipped
 from tests.servers.cluster import ServerCluster
 
 LOG = "70_driver_log.txt"
+LINE_S = 0.02
 # Each start leaves a line in a file of its own run; each line of the log has its number.
-SCRIPT = """
+SCRIPT = f"""
 import os, sys, time
 with open(os.path.join(sys.argv[2], os.environ["TRAINHUB_RUN_ID"]), "a") as starts:
     starts.write("started\\n")
 for number in range(int(sys.argv[1])):
-    print(f"line {number} " + "x" * (number % 97), flush=True)
-    time.sleep(0.02)
+    print(f"line {{number}} " + "x" * (number % 97), flush=True)
+    time.sleep({LINE_S})
 """
 
 
@@ -177,11 +178,36 @@ def submitting(load: Load, every_s: float) -> Iterator[list[Page]]:
     assert not failures, failures
 
 
-def kill_in_turn(cluster: ServerCluster, times: int, every_s: float) -> None:
-    """Kills one server after the other with -9, with all that it has started, and starts it again."""
+def kill_in_turn(
+    cluster: ServerCluster, times: int, every_s: float, meanwhile: Callable[[], None] = lambda: None
+) -> None:
+    """Kills one server after the other with -9, with all that it has started, and starts it again. `meanwhile`
+    is called while it is dead."""
     # In the thread of the test: what a thread has started gets a signal when that thread ends.
+    begin = time.monotonic()
     for number in range(times):
-        time.sleep(every_s)
+        time.sleep(max(0.0, begin + (number + 1) * every_s - time.monotonic()))
         server = cluster.servers[number % len(cluster.servers)]
         server.kill_all()
+        meanwhile()
         server.start()
+
+
+def under_load(
+    cluster: ServerCluster,
+    load: Load,
+    *,
+    times: int,
+    every_s: float,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> None:
+    """Keeps runs and pages going while servers die, then holds what must hold."""
+    with submitting(load, every_s=3) as pages:
+        kill_in_turn(cluster, times, every_s, meanwhile)
+    load.wait(120)
+    load.check()
+    for page in pages:
+        shown, stored = page.close(), load.log(page.run_id)
+        assert shown == stored, f"a page has a gap or a doubled line: {len(shown)} of {len(stored)} bytes"
+    assert sum(page.live_bytes for page in pages) > 0
+    assert sum(max(0, page.reconnects) for page in pages) > 0
