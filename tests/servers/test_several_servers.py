@@ -13,7 +13,7 @@ from websockets.sync.client import connect
 
 from tests.hub import Hub, eventually
 from tests.servers.cluster import ServerCluster
-from tests.servers.load import Load, Page, under_load
+from tests.servers.load import Load, Page, check_afterwards, kill_in_turn, submitting
 from tests.servers.proxies import Cutter
 from workspaces.servers.server_registry import DEAD_AFTER_S
 
@@ -29,7 +29,10 @@ def test_runs_complete_with_all_their_bytes(cluster: ServerCluster, tmp_path: Pa
 
 
 def test_runs_and_pages_survive_servers_that_are_killed(cluster: ServerCluster, tmp_path: Path) -> None:
-    under_load(cluster, Load(cluster, tmp_path / "starts"), times=2, every_s=8)
+    load = Load(cluster, tmp_path / "starts")
+    with submitting(load, every_s=3) as pages:
+        kill_in_turn(cluster, times=2, every_s=8)
+    check_afterwards(load, pages)
 
 
 def test_a_server_that_is_stopped_for_a_while_loses_nothing(cluster: ServerCluster, tmp_path: Path) -> None:
