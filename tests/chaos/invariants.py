@@ -82,6 +82,7 @@ def tokens_in_use(world: ChaosHosts) -> set[str]:
 def check_all(world: ChaosHosts, submitted: list[str], tokens: set[str], say: Callable[[str], None]) -> None:
     """Fails with what does not hold. All troubles are over. `say` is told what held."""
     details = {run: _end_of(world, run) for run in submitted}
+    check_none_was_doubled(world, submitted)
     wrong = [_story(world, detail) for detail in details.values() if detail["state"] != "Completed"]
     assert not wrong, "runs that should have come through:\n" + "\n".join(wrong)
     say("every run has completed")
@@ -111,6 +112,18 @@ def _end_of(world: ChaosHosts, run: str) -> dict[str, Any]:
         lambda: detail if (detail := world.runs.detail(run))["state"] in FINAL else None,
         SETTLED_WITHIN_S,
         f"run {run} ends",
+    )
+
+
+def check_none_was_doubled(world: ChaosHosts, submitted: list[str]) -> None:
+    """The hub has the submitted runs and no others, however often their submission was repeated."""
+    stored, path = list[str](), "/runs/?experiment=chaos&page_size=500"
+    while path:
+        page = world.runs.get(path)
+        stored += [run["id"] for run in page["results"]]
+        path = (page["next"] or "").partition("/api/v1")[2]
+    assert sorted(stored) == sorted(submitted), (
+        "runs that nobody submitted, or of which none is left: " + str(set(stored) ^ set(submitted))
     )
 
 

@@ -74,14 +74,18 @@ class Load(threading.Thread):
             raise self.failure
 
     def _active(self, client: httpx.Client) -> int:
+        """Runs that are not over; too many of them while the hub does not answer."""
         try:
-            answer = client.get("/api/v1/runs/", params={"limit": 100}).raise_for_status()
-        except httpx.HTTPError:
-            return 0
-        return sum(run["state"] not in FINAL for run in answer.json()["results"])
+            answer = client.get("/api/v1/runs/", params={"page_size": 100})
+        except httpx.TransportError:
+            return MAX_ACTIVE
+        if answer.is_server_error:
+            return MAX_ACTIVE
+        return sum(run["state"] not in FINAL for run in answer.raise_for_status().json()["results"])
 
     def _submit(self, client: httpx.Client, snapshot: str) -> None:
-        """Until the hub has answered: with one key, however often a request or its answer was lost."""
+        """Until the hub has answered: with one key, however often a request or its answer was lost. The last
+        submission ends after `close`, so that no run is there of which nobody knows."""
         nodes = self._random.choice((1, 1, 1, 2))
         per_node = self._random.choice((1, 2, 4))
         spec = {
@@ -99,7 +103,7 @@ class Load(threading.Thread):
             "limits": {"retries": RETRIES, "grace_s": 2},
         }
         key = {"Idempotency-Key": uuid.uuid4().hex}
-        while not self._closing.is_set():
+        while True:
             try:
                 answer = client.post("/api/v1/runs/", json=spec, headers=key)
             except httpx.TransportError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from functools import partial
 from typing import Any
 
 from simulator import Scenario
@@ -84,7 +85,7 @@ class OpenPages:
         lines = self._load.log(self._run).decode().splitlines()
         assert read == {str(number): line for number, line in enumerate(lines, 1)}
         for tab in (self.log, self.charts, self.history):
-            eventually(lambda tab=tab: self._is_live(tab), PATIENCE_S, f"{tab.url} is live")
+            eventually(partial(self._is_live, tab), PATIENCE_S, f"{tab.url} is live")
         assert set(self._documents.values()) == {1}, f"loaded again: {self._documents}"
         again = self._context.new_page()
         again.goto("/runs/")
