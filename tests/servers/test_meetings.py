@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from tests.clusters.rabbitmq import rabbit
 from tests.hub import free_port
-from tests.servers.valkey import another_valkey
+from tests.servers.valkey_server import another_valkey
 from trainhub.upgrade.setting_names import documented_settings
 from workspaces.object_store.configuration import StoreConfiguration
 from workspaces.secrets import store

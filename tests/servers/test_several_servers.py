@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,38 +15,15 @@ from websockets.sync.client import connect
 
 from tests.hosts.unhealthy import build_clock
 from tests.hub import Hub, eventually
-from tests.platform.postgres import postgresql  # noqa: F401 - a fixture
-from tests.servers.cluster import Cutter, ServerCluster, running
-from tests.servers.load import Load, Page, kill_in_turn, submitting
-from tests.servers.valkey import another_valkey
+from tests.servers.cluster import ServerCluster
+from tests.servers.load import Load, Page, check_afterwards, kill_in_turn, submitting
+from tests.servers.proxies import Cutter
+from tests.servers.valkey_server import another_valkey
 from trainhub_sdk import Client
 from workspaces.servers.meetings import LOOK_EVERY_S, LOOKS
 from workspaces.servers.server_registry import DEAD_AFTER_S
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def cluster(
-    postgresql: str,  # noqa: F811
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[ServerCluster]:
-    with running(ServerCluster(tmp_path_factory.mktemp("servers"), postgresql)) as cluster:
-        yield cluster
-
-
-def under_load(cluster: ServerCluster, folder: Path, *, times: int, every_s: float) -> None:
-    """Keeps runs and pages going while servers die."""
-    load = Load(cluster, folder / "starts")
-    with submitting(load, every_s=3) as pages:
-        kill_in_turn(cluster, times, every_s)
-    load.wait(120)
-    load.check()
-    for page in pages:
-        shown, stored = page.close(), load.log(page.run_id)
-        assert shown == stored, f"a page has a gap or a doubled line: {len(shown)} of {len(stored)} bytes"
-    assert sum(page.live_bytes for page in pages) > 0
-    assert sum(max(0, page.reconnects) for page in pages) > 0
 
 
 def test_runs_complete_with_all_their_bytes(cluster: ServerCluster, tmp_path: Path) -> None:
@@ -59,7 +35,10 @@ def test_runs_complete_with_all_their_bytes(cluster: ServerCluster, tmp_path: Pa
 
 
 def test_runs_and_pages_survive_servers_that_are_killed(cluster: ServerCluster, tmp_path: Path) -> None:
-    under_load(cluster, tmp_path, times=2, every_s=8)
+    load = Load(cluster, tmp_path / "starts")
+    with submitting(load, every_s=3) as pages:
+        kill_in_turn(cluster, times=2, every_s=8)
+    check_afterwards(load, pages)
 
 
 def test_a_server_that_is_stopped_for_a_while_loses_nothing(cluster: ServerCluster, tmp_path: Path) -> None:
@@ -206,8 +185,9 @@ def test_a_server_whose_clock_is_a_minute_off_does_not_start_or_is_shown(
     cluster: ServerCluster, tmp_path: Path
 ) -> None:
     behind = tmp_path / "seconds_behind"
-    build_clock(tmp_path / "clock.so", str(behind))
-    late = cluster.further("web-late", LD_PRELOAD=str(tmp_path / "clock.so"))
+    build_clock(tmp_path / "clock.so")
+    clock = {"LD_PRELOAD": str(tmp_path / "clock.so"), "SECONDS_BEHIND": str(behind)}
+    late = cluster.further("web-late", **clock)
     phrase = "60 s behind that of the database"
 
     def shown() -> list[str]:
@@ -256,10 +236,3 @@ def test_a_further_server_says_which_setting_is_missing(
     further.settings.pop(missing)
     with pytest.raises(AssertionError, match=remedy):
         further.start()
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not os.environ.get("TRAINHUB_TEST_LONG"), reason="minutes; TRAINHUB_TEST_LONG=1 runs it")
-def test_runs_and_pages_survive_them_for_long(cluster: ServerCluster, tmp_path: Path) -> None:
-    # Another one dies every 20 s: thirty times takes ten minutes.
-    under_load(cluster, tmp_path, times=int(os.environ.get("TRAINHUB_TEST_SERVER_DEATHS", "6")), every_s=20)
