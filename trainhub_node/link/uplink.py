@@ -23,6 +23,7 @@ from trainhub_node.link.hub_client import HubClient, HubError, RequestRejected, 
 from trainhub_node.rundir import RunDir
 from trainhub_node.telemetry.heartbeat import has_changed
 from trainhub_node.telemetry.telemetry_queue import TelemetryQueue
+from trainhub_node.upgrade.upgrader import Upgrader
 
 log = logging.getLogger(__name__)
 LIVE_INTERVAL_S = 1.0
@@ -61,6 +62,7 @@ class Uplink(threading.Thread):
         telemetry: TelemetryQueue,
         advance: Callable[[TrackedAttempt], None],
         mask_of: Callable[[RunDir], LogMask | None],
+        upgrader: Upgrader,
         on_settled: Callable[[Key], None],
     ) -> None:
         super().__init__(name="uplink", daemon=True)
@@ -72,6 +74,7 @@ class Uplink(threading.Thread):
         self._telemetry = telemetry
         self._advance = advance
         self._mask_of = mask_of
+        self._upgrader = upgrader
         self._on_settled = on_settled
         self._is_requested = False
         self._agent = secrets.token_hex(8)
@@ -191,6 +194,7 @@ class Uplink(threading.Thread):
             # Perhaps the report is too large for a proxy on the way: smaller ones may pass.
             self._log_budget = max(MIN_LOG_BYTES, self._log_budget // 2)
             self._telemetry.on_rejected()
+            self._upgrader.note_refusal()
             raise
         self._log_budget = LOG_BYTES_PER_REPORT
         self._interval_s = min(60.0, max(0.05, ack.interval_s))
@@ -224,6 +228,7 @@ class Uplink(threading.Thread):
         for run, attempt, number, name in ack.checkpoints:
             if accepts_key("a request for a checkpoint from the hub", run, attempt):
                 self._handlers.collect((run, attempt), number, name)
+        self._upgrader.note_answer(ack.upgrade)
         for key in ack.settled:
             if accepts_key("the end of an attempt from the hub", *key):
                 self._handlers.settle(key)
