@@ -32,7 +32,7 @@ from trainhub_node.upgrade.upgrade_requests import UpgradeRequests
 
 log = logging.getLogger(__name__)
 # An agent that was ended this often while it followed an order, such as by the lack of memory, gives it up.
-MAX_BEGUN = 3
+MAX_BEGUN = 5
 # How often an agent whose reports are refused asks whether another version is ordered.
 ASK_S = 30.0
 MAX_WHY = 500

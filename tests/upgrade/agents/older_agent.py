@@ -47,6 +47,14 @@ def replace_archive(hub: HostsHub, edit: Callable[[str, bytes], bytes | None]) -
     packed.unlink()
 
 
+def damage_archive(hub: HostsHub) -> None:
+    """Changes the archive on the hub's disk, as somebody would who can write there but has not its key."""
+    (packed,) = _archives(hub)
+    data = bytearray(packed.read_bytes())
+    data[len(data) // 2] ^= 1
+    packed.write_bytes(data)
+
+
 def _archives(hub: HostsHub) -> list[Path]:
     return list((hub.own_folder / "node-programs").glob("node-*.tar.gz"))
 

@@ -4,6 +4,8 @@ of before goes on, too, and the hub says why."""
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -14,6 +16,7 @@ from tests.upgrade.agents.conftest import UpgradeHosts
 from tests.upgrade.agents.older_agent import (
     MAIN,
     OLDER,
+    damage_archive,
     install_older,
     replace_archive,
     wait_for_version,
@@ -128,6 +131,56 @@ def test_a_flawed_program_is_given_up_the_reason_is_told_and_the_rest_stays(olde
         assert f"{second.name}\tleft out\tNot ordered, because {first.name} failed." in printed
         for host in older.hosts:
             wait_for_version(older.hub, host.name, OLDER)
+    damage_archive(older.hub)
+    printed = order(older, "node", "upgrade", second.name, check=False)
+    assert "has another SHA-256 than the order names" in printed, printed
     for host in older.hosts:
         (host.folder / "go-on").touch()
     assert older.runs.ended(run, 90)["state"] == "Completed"
+
+
+def test_an_agent_that_is_killed_at_each_step_or_cut_off_comes_to_an_end(older: UpgradeHosts) -> None:
+    first, second = older.hosts
+    variables = {"GO_ON": "/tmp/go-on"}
+    run = older.script(COUNTING, environment_variables=variables)
+    older.runs.says(run, b"line 5", "70_driver_log.txt")
+    done: list[str] = []
+    ordering = threading.Thread(
+        target=lambda: done.append(order(older, "node", "upgrade", first.name)), daemon=True
+    )
+    ordering.start()
+    killed_at: list[str] = []
+    while ordering.is_alive():
+        step = str((step_of(older, first.name) or {}).get("step", ""))
+        if step and step not in killed_at:
+            killed_at.append(step)
+            first.kill_agents()
+        time.sleep(0.2)
+    assert done, first.agent_log.read_text()[-2000:]
+    assert {"fetching", "restarting"} <= set(killed_at)
+    wait_for_version(older.hub, first.name)
+
+    # The new version starts, but the hub is out of its reach.
+    replace_archive(older.hub, lambda name, data: data)
+    failed: list[str] = []
+    ordering = threading.Thread(
+        target=lambda: failed.append(order(older, "node", "upgrade", second.name, check=False)), daemon=True
+    )
+    ordering.start()
+    second.wait_for_log("Restarting with version", 120)
+    second.cut()
+    try:
+        second.wait_for_log("The program of before goes on", 120)
+    finally:
+        second.heal()
+    ordering.join(120)
+    assert "did not report to the hub within 60 s. Its last line:" in failed[0], failed
+    wait_for_version(older.hub, second.name, OLDER)
+    for host in older.hosts:
+        (host.folder / "go-on").touch()
+    assert older.runs.ended(run, 90)["state"] == "Completed"
+
+
+def step_of(older: UpgradeHosts, name: str) -> dict[str, object] | None:
+    rollout = older.runs.get("/clusters/gang/agents/")["rollout"]
+    return next((node for node in rollout["nodes"] if node["node"] == name), None) if rollout else None
