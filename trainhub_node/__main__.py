@@ -13,6 +13,7 @@ from pathlib import Path
 
 from trainhub_node import __version__, allocation, configuration, join, settings, status, systemd
 from trainhub_node.agent import Agent
+from trainhub_node.launch import wrapper
 from trainhub_node.settings import SettingsError
 from trainhub_node.upgrade import launcher
 
@@ -167,6 +168,8 @@ def _status(folder: Path) -> int:
 def _run(folder: Path) -> int:
     _log_to_stderr()
     node_settings = settings.read(configuration.environment(folder, os.environ))
+    # Before any program in these folders runs.
+    wrapper.check_folders(node_settings)
     launcher.enter_program(node_settings.folder, node_settings.upgrades)
     agent = Agent(node_settings)
 

@@ -3,6 +3,7 @@ fails ends the rollout, and all that have not begun stay as they are."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,10 +24,12 @@ from clusters.states import NodeStatus
 from live.publish import publish_on_commit
 from live.topics import node_topic
 from trainhub_launch.errors import LaunchError, SpecError
+from trainhub_launch.machine import SELF_UPGRADE
 from trainhub_launch.program_order import DONE, STEPS
 from workspaces import audit
 from workspaces.models import User
 
+log = logging.getLogger(__name__)
 MAX_AT_ONCE = 1000
 # A node says more often what it does, except while it downloads and while its new program starts.
 SILENT_FOR = timedelta(minutes=10)
@@ -190,7 +193,11 @@ def take_step(node: Node, part_id: int, step: str, version: str, why: str) -> No
 
 
 def tend_rollouts(now: datetime) -> None:
-    """Ends the parts of nodes that have said nothing for long, and orders the next ones."""
+    """Ends the parts of nodes that have said nothing for long, and orders the next ones. Packs the program
+    while there are nodes that could take it, so that no order waits for that."""
+    capable = Node.objects.filter(revoked_at=None, capabilities__contains=SELF_UPGRADE)
+    if capable.exclude(agent_version__in=("", agent_version())).exists() and (problem := pack_problem()):
+        log.info("Agents cannot be upgraded: this hub cannot pack the program, because %s", problem)
     overdue = NodeUpgrade.objects.filter(state=UpgradeState.ORDERED, ordered_at__lt=now - SILENT_FOR)
     for pk in list(overdue.values_list("pk", flat=True)):
         with transaction.atomic():

@@ -26,10 +26,12 @@ async def order(request: Request) -> Response:
     """Returns the order that this node is to follow now, null without one."""
     node = await require_node(request)
     try:
-        found = await in_thread(program_orders.order_of_node, node)
+        current = await in_thread(program_orders.order_of_node, node)
     except KeyUnusable as error:
         raise Problem(503, "Not yet", str(error), Retry_After="30") from error
-    return JSONResponse({"order": found.to_json() if found else None}, headers={"Cache-Control": "no-store"})
+    return JSONResponse(
+        {"order": current.to_json() if current else None}, headers={"Cache-Control": "no-store"}
+    )
 
 
 @problem_responses

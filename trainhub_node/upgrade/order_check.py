@@ -34,7 +34,8 @@ def check_signature(order: ProgramOrder, known_key: str) -> None:
     if known_key and order.key != known_key:
         raise OrderRefused(
             "The hub signs with another key than the one that this node knows. If the hub has lost its key, "
-            "remove the line of the key from programs/record.json in the node's folder, and order again."
+            'set "key" to "" in programs/record.json in the node\'s folder, restart its agent, and order '
+            "again."
         )
     try:
         has_signed = ed25519.is_signed(

@@ -71,7 +71,7 @@ def read_record(folder: Path) -> ProgramRecord:
         # Later programs may have added fields.
         names = {spot.name: type(spot.default) for spot in fields(ProgramRecord)}
         known = {name: value for name, value in data.items() if type(value) is names.get(name)}
-        return ProgramRecord(**known)
+        return replace(ProgramRecord(), **known)
     except FileNotFoundError:
         return ProgramRecord()
     except (OSError, ValueError, AttributeError) as error:
@@ -82,6 +82,14 @@ def read_record(folder: Path) -> ProgramRecord:
 def write_record(folder: Path, record: ProgramRecord) -> None:
     """Raises OSError."""
     write_durably(folder / FILE, json.dumps(asdict(record), indent=2) + "\n")
+
+
+def forget_hub(node_folder: Path) -> None:
+    """Has the node take the key of the next hub: this one joined another. Raises OSError."""
+    folder = programs_folder(node_folder)
+    record = read_record(folder)
+    if record.key or record.order:
+        write_record(folder, replace(record, key="", order=0, begun=0, outcome="", is_reported=False))
 
 
 def is_private(path: Path) -> bool:

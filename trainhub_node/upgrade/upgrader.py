@@ -109,10 +109,17 @@ class Upgrader:
             self._report_end()
             self._sweep()
         if (self._ordered or self._is_refused) and not self._closing.is_set():
-            self._is_refused = False
-            order = self._hub.order()
+            order = self._fetch_order()
             if order is not None:
                 self._take(order)
+
+    def _fetch_order(self) -> ProgramOrder | None:
+        self._is_refused = False
+        try:
+            return self._hub.order()
+        except RequestRejected:
+            # A hub that is too old to order anything.
+            return None
 
     def _report_end(self) -> None:
         record = self._record

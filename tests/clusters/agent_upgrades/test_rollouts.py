@@ -54,7 +54,9 @@ def who(db: None) -> User:
 
 
 def old_node(name: str, *, can: tuple[str, ...] = (SELF_UPGRADE,), **changed: Any) -> Node:
-    return ready_node(name, capabilities=can, **{"agent_version": OLD, **changed})
+    # A busy machine may need longer for a test than a node may be silent.
+    soon = timezone.now() + timedelta(minutes=2)
+    return ready_node(name, capabilities=can, **{"agent_version": OLD, "at": soon, **changed})
 
 
 def states(rollout: AgentRollout) -> dict[str, str]:
@@ -177,8 +179,9 @@ def test_a_node_has_one_order_at_a_time_and_the_hubs_version_none(who: User) -> 
     current = old_node("b", agent_version=agent_version())
     with pytest.raises(UpgradeRefused, match="already"):
         order_for_node(current, who)
-    with pytest.raises(SpecError, match="at_once"):
+    with pytest.raises(SpecError) as refusal:
         order_for_cluster(cluster(), who, at_once=0)
+    assert refusal.value.field == "at_once"
 
 
 def test_an_order_is_signed_and_opens_only_its_own_archive(who: User) -> None:
@@ -210,7 +213,7 @@ class TestApi:
         listed = client.get("/api/v1/nodes/a/").json()
         assert (listed["agent_version"], listed["agent_is_behind"], listed["agent_remedy"]) == (OLD, True, "")
         answer = client.post("/api/v1/clusters/local/agents/", {"at_once": 1}, content_type=JSON)
-        assert answer.status_code == 202
+        assert answer.status_code == 202, answer.json()
         assert [node["state"] for node in answer.json()["rollout"]["nodes"]] == ["ordered", "waiting"]
         assert answer.json()["hub_version"] == agent_version()
         again = client.post("/api/v1/nodes/a/upgrade/", {}, content_type=JSON)

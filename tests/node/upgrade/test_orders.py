@@ -59,13 +59,13 @@ def test_signatures_of_the_standard_hold_and_changed_ones_do_not(
     key: str, message: str, signature: str
 ) -> None:
     parts = [bytes.fromhex(part) for part in (key, message, signature)]
-    assert is_signed(*parts)
+    assert is_signed(parts[0], parts[1], parts[2])
     for place in range(3):
         for at in (0, len(parts[place]) - 1):
             if parts[place]:
-                changed = bytearray(parts[place])
-                changed[at] ^= 1
-                assert not is_signed(*parts[:place], bytes(changed), *parts[place + 1 :])
+                changed = [bytearray(part) for part in parts]
+                changed[place][at] ^= 1
+                assert not is_signed(bytes(changed[0]), bytes(changed[1]), bytes(changed[2]))
     assert not is_signed(b"", b"", b"")
     assert not is_signed(b"\xff" * 32, b"", b"\xff" * 64)
 

@@ -27,6 +27,8 @@ class UpgradeHost(Host):
             "TRAINHUB_NODE_CONTAINERS": "off",
             "TRAINHUB_NODE_PYTHON": python,
             "PYTHONPATH": str(INSTALLED),
+            # Of the tests: Celery would load Django's settings, which a node has not.
+            "DJANGO_SETTINGS_MODULE": "",
         }
         self.agent("join", hub.url, "--token", hub.join_token(self.name))
 
