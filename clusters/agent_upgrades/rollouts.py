@@ -237,9 +237,9 @@ def _advance(rollout: AgentRollout, now: datetime) -> None:
 
 
 def _end_part(part: NodeUpgrade, state: UpgradeState, why: str, now: datetime) -> None:
-    NodeUpgrade.objects.filter(pk=part.pk).update(
-        state=state, step="", why=why.replace("\x00", "")[:MAX_WHY], ended_at=now
-    )
+    # PostgreSQL refuses the character NUL in texts.
+    why = why.replace("\x00", "")[:MAX_WHY]
+    NodeUpgrade.objects.filter(pk=part.pk).update(state=state, step="", why=why, ended_at=now)
     Node.objects.filter(pk=part.node_id, upgrade_order=part.pk).update(upgrade_order=None)
     version = part.rollout.version
     message = (

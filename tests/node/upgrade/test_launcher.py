@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -143,10 +144,10 @@ def test_a_launcher_that_is_killed_takes_the_trial_with_it_and_the_second_time_i
     record(folder, trial="3.0-b")
     for starts in (1, 2):
         process = start(folder)
-        pid = int(eventually(lambda: pid_file.exists() and pid_file.read_text(), 30) or 0)
+        pid = eventually(lambda: int(pid_file.read_text() or 0) if pid_file.exists() else 0, 30)
         process.kill()
         process.wait()
-        eventually(lambda pid=pid: not _lives(pid), 10, "the trial ends with its launcher")
+        eventually(partial(_is_over, pid), 10, "the trial ends with its launcher")
         assert read_record(folder / "programs").starts == starts
         pid_file.unlink()
     assert launched(folder)[0] == "the installed package runs\n"
@@ -188,8 +189,8 @@ def test_a_damaged_record_or_program_leaves_the_installed_package(folder: Path, 
     assert launched(folder)[0] == "the installed package runs\n"
 
 
-def _lives(pid: int) -> bool:
+def _is_over(pid: int) -> bool:
     try:
-        return b") Z" not in Path(f"/proc/{pid}/stat").read_bytes()
+        return b") Z" in Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
-        return False
+        return True

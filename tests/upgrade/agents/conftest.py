@@ -18,6 +18,7 @@ def older(tmp_path_factory: pytest.TempPathFactory, frameworks_python: str) -> I
     """Two hosts with agents of the version before, joined to a hub of this one."""
     built = UpgradeHosts(tmp_path_factory.mktemp("upgrades"), frameworks_python)
     try:
-        yield built.start()
+        built.start()
+        yield built
     finally:
         built.stop()

@@ -30,11 +30,14 @@ def install_older(to: Path, version: str = OLDER) -> Path:
 
 
 def replace_archive(hub: HostsHub, edit: Callable[[str, bytes], bytes | None]) -> None:
-    """Has the hub serve, sign and name an archive whose files went through `edit`, which returns None for one
-    that is to be missing."""
+    """Has the hub serve, sign and name its archive with files that went through `edit`, which returns None
+    for one that is to be missing."""
     (packed,) = _archives(hub)
+    whole = hub.data_dir.parent / "whole.tar.gz"
+    if not whole.exists():
+        shutil.copy(packed, whole)
     buffer = io.BytesIO()
-    with tarfile.open(packed) as old, tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as new:
+    with tarfile.open(whole) as old, tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as new:
         for member in old:
             content = old.extractfile(member)
             data = edit(member.name, content.read() if content else b"")

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.hub import eventually
 from tests.journeys.runs import sha256
 from tests.upgrade.agents.conftest import UpgradeHosts
 from tests.upgrade.agents.older_agent import (
@@ -66,7 +65,7 @@ def test_a_cluster_upgrades_in_waves_while_runs_go_on(older: UpgradeHosts) -> No
     assert "The rollout is done." in printed
     for host, processes in zip(older.hosts, before, strict=True):
         wait_for_version(older.hub, host.name)
-        eventually(lambda host=host: len(host.agent_pids()) == 1, 30, "no launcher is above the agent")
+        host.wait_for_one_process()
         assert set(host.marked(run)) == processes
     later = older.script("print('on the new version')")
     assert older.runs.ended(later, 60)["state"] == "Completed"
@@ -81,7 +80,7 @@ def test_a_cluster_upgrades_in_waves_while_runs_go_on(older: UpgradeHosts) -> No
         assert sha256(stored) == sha256(written)
     # Another start of the service, as after a reboot, starts the new version without a trial.
     first.kill_agents()
-    eventually(lambda: len(first.agent_pids()) == 1, 30, "it starts again")
+    first.wait_for_one_process()
     wait_for_version(older.hub, first.name)
     assert first.agent_log.read_text().count("Trying the program") == 1
 

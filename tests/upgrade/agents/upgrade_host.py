@@ -45,6 +45,10 @@ class UpgradeHost(Host):
         for pid in self.agent_pids():
             os.kill(pid, 9)
 
+    def wait_for_one_process(self) -> None:
+        """Waits until there is an agent, and no launcher above it."""
+        eventually(lambda: len(self.agent_pids()) == 1, 30, f"{self.name} has one agent")
+
     def wait_for_log(self, text: str, seconds: float = 60) -> None:
         eventually(lambda: text in self.agent_log.read_text(), seconds, f"{text!r} in {self.agent_log}")
 
