@@ -23,7 +23,6 @@ from trainhub_node.link.hub_client import HubClient, HubError, RequestRejected, 
 from trainhub_node.rundir import RunDir
 from trainhub_node.telemetry.heartbeat import has_changed
 from trainhub_node.telemetry.telemetry_queue import TelemetryQueue
-from trainhub_node.upgrade.upgrader import Upgrader
 
 log = logging.getLogger(__name__)
 LIVE_INTERVAL_S = 1.0
@@ -47,6 +46,13 @@ class AckHandlers(Protocol):
     def settle(self, key: Key) -> None: ...
 
 
+class UpgradeListener(Protocol):
+    """What hears of the hub's answers; see Upgrader."""
+
+    def note_answer(self, ordered: int) -> None: ...
+    def note_refusal(self) -> None: ...
+
+
 class Uplink(threading.Thread):
     """The thread that sends reports. `advance` is called before each report with every tracked attempt,
     `on_settled` after the last report about one. `mask_of`: see TrackedAttempt."""
@@ -62,7 +68,7 @@ class Uplink(threading.Thread):
         telemetry: TelemetryQueue,
         advance: Callable[[TrackedAttempt], None],
         mask_of: Callable[[RunDir], LogMask | None],
-        upgrader: Upgrader,
+        upgrader: UpgradeListener,
         on_settled: Callable[[Key], None],
     ) -> None:
         super().__init__(name="uplink", daemon=True)
