@@ -86,18 +86,7 @@ class Agent:
         )
         self._crash_cleaner = crash_cleanup.CrashCleaner(settings.environments, self._watch.notify)
         self._upgrader = Upgrader(settings, self._hub, self._restart)
-        self._uplink = Uplink(
-            self._hub,
-            self.attempts,
-            self._watch,
-            self,
-            heartbeat=self._sampler.latest,
-            telemetry=self._telemetry,
-            advance=self._advance,
-            mask_of=secrets.mask_of,
-            upgrader=self._upgrader,
-            on_settled=secrets.forget,
-        )
+        self._uplink = self._make_uplink(secrets)
         self._starter = Starter(
             settings,
             self._hub,
@@ -114,6 +103,20 @@ class Agent:
         # `work_ended`: nothing that the agent has started is left. It still takes leave of broker and driver.
         self.is_restarting = False
         self._closing, self.work_ended, self._closed = (threading.Event() for _ in range(3))
+
+    def _make_uplink(self, secrets: RunSecrets) -> Uplink:
+        return Uplink(
+            self._hub,
+            self.attempts,
+            self._watch,
+            self,
+            heartbeat=self._sampler.latest,
+            telemetry=self._telemetry,
+            advance=self._advance,
+            mask_of=secrets.mask_of,
+            upgrader=self._upgrader,
+            on_settled=secrets.forget,
+        )
 
     def run(self) -> None:
         """Runs until `close` is done. Attempts of an earlier agent are resumed first."""

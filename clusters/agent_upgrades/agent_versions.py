@@ -10,7 +10,7 @@ from clusters.kinds import SLURM
 from clusters.models import Node
 from clusters.node_reports.notices import agent_version
 from trainhub_launch.machine import BY_APT, BY_HAND, BY_HUB, BY_SLURM, SELF_UPGRADE, UPGRADE_BY
-from trainhub_launch.program_order import release_numbers
+from trainhub_launch.upgrades.program_order import release_numbers
 
 # What brings a new version to an agent that does not know this yet.
 BY_UNKNOWN = "pip"

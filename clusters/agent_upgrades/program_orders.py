@@ -9,7 +9,7 @@ from clusters.agent_upgrades.program_signing import signed
 from clusters.agent_upgrades.states import UpgradeState
 from clusters.allocations.node_program import archive_path
 from clusters.models import Node, NodeUpgrade
-from trainhub_launch.program_order import ProgramOrder
+from trainhub_launch.upgrades.program_order import ProgramOrder
 
 # As in packaging/node/pyproject.toml.
 OLDEST_PYTHON = "3.11"

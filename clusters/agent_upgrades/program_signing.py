@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from django.conf import settings
 
 from trainhub_launch.errors import LaunchError
-from trainhub_launch.program_order import ProgramOrder
+from trainhub_launch.upgrades.program_order import ProgramOrder
 from workspaces.secrets.private_keys import make_private_key
 
 FILE = "program-signing.pem"

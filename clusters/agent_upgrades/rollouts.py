@@ -25,7 +25,7 @@ from live.publish import publish_on_commit
 from live.topics import node_topic
 from trainhub_launch.errors import LaunchError, SpecError
 from trainhub_launch.machine import SELF_UPGRADE
-from trainhub_launch.program_order import DONE, STEPS
+from trainhub_launch.upgrades.program_order import DONE, STEPS
 from workspaces import audit
 from workspaces.models import User
 
@@ -253,7 +253,7 @@ def _end_part(part: NodeUpgrade, state: UpgradeState, why: str, now: datetime) -
 
 def _leave_out_waiting(rollout: AgentRollout, why: str, now: datetime) -> None:
     rollout.parts.filter(state=UpgradeState.WAITING).update(
-        state=UpgradeState.LEFT_OUT, why=why[:MAX_WHY], ended_at=now
+        state=UpgradeState.SKIPPED, why=why[:MAX_WHY], ended_at=now
     )
 
 

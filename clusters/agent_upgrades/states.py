@@ -13,10 +13,10 @@ class RolloutState(StrEnum):
 
 
 class UpgradeState(StrEnum):
-    """WAITING -> ORDERED -> DONE or FAILED; LEFT_OUT from WAITING, if the rollout ends before its turn."""
+    """WAITING -> ORDERED -> DONE or FAILED; SKIPPED from WAITING, if the rollout ends before its turn."""
 
     WAITING = "waiting"
     ORDERED = "ordered"
     DONE = "done"
     FAILED = "failed"
-    LEFT_OUT = "left out"
+    SKIPPED = "left out"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from django import template
-from django.utils.html import conditional_escape, format_html
-from django.utils.safestring import SafeString, mark_safe
 
 register = template.Library()
 
 
+class SentencePart(NamedTuple):
+    text: str
+    is_code: bool
+
+
 @register.filter
-def code_spans(sentence: str) -> SafeString:
-    """Returns the sentence with what is between backticks as code."""
-    parts = [
-        format_html("<code>{}</code>", text) if place % 2 else conditional_escape(text)
-        for place, text in enumerate(sentence.split("`"))
-    ]
-    return mark_safe("".join(parts))  # noqa: S308 - each part was escaped
+def code_parts(sentence: str) -> list[SentencePart]:
+    """Returns the parts of the sentence; what is between backticks is code."""
+    return [SentencePart(text, bool(place % 2)) for place, text in enumerate(sentence.split("`"))]

@@ -11,7 +11,7 @@ from clusters.agent_upgrades import program_orders, rollouts
 from clusters.agent_upgrades.program_signing import KeyUnusable
 from clusters.agent_upgrades.rollouts import UpgradeRefused
 from jobs.node_api.auth import require_node
-from trainhub_launch.program_order import ENDS, STEPS
+from trainhub_launch.upgrades.program_order import ENDS, STEPS
 from workspaces.http.problems import FieldProblem, Problem, not_found, problem_responses
 from workspaces.http.requests import read_body
 from workspaces.http.threads import in_thread

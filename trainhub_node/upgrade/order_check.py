@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from trainhub_launch.program_order import ProgramOrder, release_numbers
+from trainhub_launch.upgrades.program_order import ProgramOrder, release_numbers
 from trainhub_node import __version__
 from trainhub_node.upgrade import ed25519
 
@@ -27,11 +27,11 @@ class OrderRefused(Exception):
     """The message is a sentence for the operator."""
 
 
-def check_signature(order: ProgramOrder, known_key: str) -> None:
-    """Raises OrderRefused for an order that the hub has not signed. `known_key`: its public key, "" before
+def check_signature(order: ProgramOrder, pinned_key: str) -> None:
+    """Raises OrderRefused for an order that the hub has not signed. `pinned_key`: its public key, "" before
     the first order, which brings it over the same connection as everything else of the hub."""
-    key = known_key or order.key
-    if known_key and order.key != known_key:
+    key = pinned_key or order.key
+    if pinned_key and order.key != pinned_key:
         raise OrderRefused(
             "The hub signs with another key than the one that this node knows. If the hub has lost its key, "
             'set "key" to "" in programs/record.json in the node\'s folder, restart its agent, and order '

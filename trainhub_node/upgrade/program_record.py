@@ -9,7 +9,7 @@ import os
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-from trainhub_launch.program_order import DONE, FAILED
+from trainhub_launch.upgrades.program_order import DONE, FAILED
 from trainhub_node.durable_files import write_durably
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ class ProgramRecord:
     when another one was chosen, see package_identity. `current` runs, and `previous` ran before. `trial`: the
     one that is being tried, which has been started `starts` times and has not reported to the hub yet.
 
-    `order`: the last order that was taken up, `begun` times; `outcome`: DONE or FAILED, "" while it is under
+    `order`: the last order that was taken up, `takes` times; `outcome`: DONE or FAILED, "" while it is under
     way, and `why` it failed; `is_reported`: whether the hub knows. `key`: the public key by which this node
     knows orders of its hub."""
 
@@ -32,7 +32,7 @@ class ProgramRecord:
     trial: str = ""
     starts: int = 0
     order: int = 0
-    begun: int = 0
+    takes: int = 0
     outcome: str = ""
     why: str = ""
     is_reported: bool = False
@@ -70,8 +70,8 @@ def read_record(folder: Path) -> ProgramRecord:
         data = json.loads(file.read_bytes())
         # Later programs may have added fields.
         names = {spot.name: type(spot.default) for spot in fields(ProgramRecord)}
-        known = {name: value for name, value in data.items() if type(value) is names.get(name)}
-        return replace(ProgramRecord(), **known)
+        values = {name: value for name, value in data.items() if type(value) is names.get(name)}
+        return replace(ProgramRecord(), **values)
     except FileNotFoundError:
         return ProgramRecord()
     except (OSError, ValueError, AttributeError) as error:
@@ -89,7 +89,7 @@ def forget_hub(node_folder: Path) -> None:
     folder = programs_folder(node_folder)
     record = read_record(folder)
     if record.key or record.order:
-        write_record(folder, replace(record, key="", order=0, begun=0, outcome="", is_reported=False))
+        write_record(folder, replace(record, key="", order=0, takes=0, outcome="", is_reported=False))
 
 
 def is_private(path: Path) -> bool:

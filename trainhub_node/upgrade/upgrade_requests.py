@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from trainhub_launch.errors import WireError
-from trainhub_launch.program_order import ProgramOrder
+from trainhub_launch.upgrades.program_order import ProgramOrder
 from trainhub_node.link.hub_client import HubClient, HubUnavailable
 
 ADDRESS = "/api/v1/node/upgrade/"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from trainhub_launch.program_order import DONE, FETCHING, INSTALLING, RESTARTING, ProgramOrder
+from trainhub_launch.upgrades.program_order import DONE, FETCHING, INSTALLING, RESTARTING, ProgramOrder
 from trainhub_node import __version__
 from trainhub_node.backoff import Backoff
 from trainhub_node.link.checked_download import DamagedFile, fetch_file
@@ -32,7 +32,7 @@ from trainhub_node.upgrade.upgrade_requests import UpgradeRequests
 
 log = logging.getLogger(__name__)
 # An agent that was ended this often while it followed an order, such as by the lack of memory, gives it up.
-MAX_BEGUN = 5
+MAX_TAKES = 5
 # How often an agent whose reports are refused asks whether another version is ordered.
 ASK_S = 30.0
 MAX_WHY = 500
@@ -49,7 +49,7 @@ class Upgrader:
         self._folder = programs_folder(settings.folder)
         self._own = own_name(self._folder)
         self._record = read_record(self._folder)
-        self._begun_here = 0
+        self._current_order = 0
         # Set by the thread that reports.
         self._has_reported = False
         self._ordered = 0
@@ -136,11 +136,11 @@ class Upgrader:
             self._note(replace(record, is_reported=False))
             self._report_end()
             return
-        begun = record.begun if order.order == record.order else 0
+        takes = record.takes if order.order == record.order else 0
         # An interrupted download goes on in the same process, however often.
-        begun += self._begun_here != order.order
-        self._begun_here = order.order
-        record = replace(record, order=order.order, begun=begun, outcome="", why="", is_reported=False)
+        takes += self._current_order != order.order
+        self._current_order = order.order
+        record = replace(record, order=order.order, takes=takes, outcome="", why="", is_reported=False)
         try:
             check_signature(order, record.key)
             self._folder.mkdir(mode=0o755, exist_ok=True)
@@ -159,8 +159,8 @@ class Upgrader:
             self._write(replace(self._record, outcome=DONE))
             self._wake.set()
             return
-        if self._record.begun > MAX_BEGUN:
-            raise OrderRefused(f"The agent ended {MAX_BEGUN} times while it followed the order.")
+        if self._record.takes > MAX_TAKES:
+            raise OrderRefused(f"The agent ended {MAX_TAKES} times while it followed the order.")
         check_order(order, self._name, self._folder)
         name = program_name(order.version, order.sha256)
         if not has_program(self._folder, name):

@@ -72,12 +72,7 @@ class Command(HubCommand):
         shares = verbs.add_parser("shares", help="print the shares of the workspaces, or set some")
         shares.add_argument("name", metavar="NAME")
         shares.add_argument("shares", metavar="SLUG=SHARE", nargs="*")
-        upgrade = verbs.add_parser(
-            "upgrade", help="order its agents to run this hub's version, a few nodes at a time; runs go on"
-        )
-        upgrade.add_argument("name", metavar="NAME")
-        upgrade.add_argument("--at-once", type=int, default=1, metavar="N", help="nodes at a time (1)")
-        add_upgrade_options(upgrade, with_user=False)
+        _add_upgrade(verbs)
         for verb, words in VERBS.items():
             verbs.add_parser(verb, help=words).add_argument("name", metavar="NAME")
 
@@ -179,3 +174,12 @@ def _share(text: str) -> tuple[str, float]:
         return slug, float(value)
     except ValueError as error:
         raise SpecError(slug or "SLUG=SHARE", "must be given as SLUG=SHARE, such as vision=3") from error
+
+
+def _add_upgrade(verbs: Any) -> None:
+    upgrade = verbs.add_parser(
+        "upgrade", help="order its agents to run this hub's version, a few nodes at a time; runs go on"
+    )
+    upgrade.add_argument("name", metavar="NAME")
+    upgrade.add_argument("--at-once", type=int, default=1, metavar="N", help="nodes at a time (1)")
+    add_upgrade_options(upgrade, with_user=False)

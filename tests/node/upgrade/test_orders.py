@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from trainhub_launch.errors import WireError
-from trainhub_launch.program_order import ProgramOrder
+from trainhub_launch.upgrades.program_order import ProgramOrder
 from trainhub_node import __version__
 from trainhub_node.upgrade import order_check
 from trainhub_node.upgrade.ed25519 import is_signed
