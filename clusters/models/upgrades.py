@@ -28,8 +28,8 @@ class AgentRollout(models.Model):
 
 class NodeUpgrade(models.Model):
     """The part of one node in a rollout, in the order of the ids. `state`: an UpgradeState; `step`: what the
-    node does at present (`trainhub_launch.upgrades.program_order.STEPS`); `why`: a sentence about a part that ended
-    otherwise than done. `from_version`: what the node ran when the order was given."""
+    node does at present (STEPS of trainhub_launch.upgrades.program_order); `why`: a sentence about a part
+    that ended otherwise than done. `from_version`: what the node ran when the order was given."""
 
     rollout = models.ForeignKey(AgentRollout, models.CASCADE, related_name="parts")
     node = models.ForeignKey(Node, models.CASCADE, related_name="upgrades")
