@@ -106,15 +106,14 @@ class ClusterUpgrade(AgentUpgradeView):
         order_for_cluster(cluster, operator, **serializer.validated_data)
         return self._respond_agents(cluster, 202)
 
-    @extend_schema(responses=ClusterAgentsSerializer)
+    @extend_schema(responses={200: ClusterAgentsSerializer})
     def delete(self, request: Request, name: str) -> Response:
         """Cancel the order: nodes that have not begun stay as they are. For operators."""
         operator = self.operator(request)
         cluster = self.cluster(request, name)
         rollout = AgentRollout.objects.filter(cluster=cluster).order_by("-pk").first()
-        if rollout is None:
-            raise Http404
-        cancel_rollout(rollout, operator)
+        if rollout is not None:
+            cancel_rollout(rollout, operator)
         return self._respond_agents(cluster)
 
 

@@ -125,7 +125,7 @@ def test_a_disk_without_room_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ("code", "reason"),
     [
         ("raise ImportError('no such module')", "does not start here: ImportError: no such module"),
-        ("print('trainhub-node 1.0')", "does not start here: trainhub-node 1.0"),
+        ("print('trainhub-node 10.0')", "does not start here: trainhub-node 10.0"),
         ("raise SystemExit(5)", "does not start here: code 5"),
     ],
 )
