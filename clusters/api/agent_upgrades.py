@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from django.http import Http404
+from django.http.response import HttpResponseBase
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -79,10 +80,10 @@ class RolloutRequestSerializer(NodeUpgradeRequestSerializer):
 
 
 class AgentUpgradeView(ClusterAdminView):
-    def handle_exception(self, exc: Exception) -> Response:  # type: ignore[override]
+    def handle_exception(self, exc: Exception) -> HttpResponseBase:
         if isinstance(exc, UpgradeRefused):
             exc = ApiProblem(409, str(exc))
-        return super().handle_exception(exc)  # type: ignore[return-value]
+        return super().handle_exception(exc)
 
     def _respond_agents(self, cluster: Cluster, status: int = 200) -> Response:
         return Response(ClusterAgentsSerializer(cluster_agents(cluster)).data, status=status)

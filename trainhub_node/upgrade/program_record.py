@@ -8,6 +8,7 @@ import logging
 import os
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from trainhub_launch.upgrades.program_order import DONE, FAILED
 from trainhub_node.durable_files import write_durably
@@ -69,9 +70,11 @@ def read_record(folder: Path) -> ProgramRecord:
             return ProgramRecord()
         data = json.loads(file.read_bytes())
         # Later programs may have added fields.
-        names = {spot.name: type(spot.default) for spot in fields(ProgramRecord)}
-        values = {name: value for name, value in data.items() if type(value) is names.get(name)}
-        return replace(ProgramRecord(), **values)
+        types = {spot.name: type(spot.default) for spot in fields(ProgramRecord)}
+        values: dict[str, Any] = {
+            name: value for name, value in data.items() if type(value) is types.get(name)
+        }
+        return ProgramRecord(**values)
     except FileNotFoundError:
         return ProgramRecord()
     except (OSError, ValueError, AttributeError) as error:

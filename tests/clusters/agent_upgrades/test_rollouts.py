@@ -12,7 +12,6 @@ from django.core.management import call_command
 from django.test import override_settings
 from django.utils import timezone
 
-from clusters.agent_upgrades import rollouts
 from clusters.agent_upgrades.agent_versions import agent_of
 from clusters.agent_upgrades.program_orders import archive_of_node, order_of_node
 from clusters.agent_upgrades.rollouts import (
@@ -24,6 +23,7 @@ from clusters.agent_upgrades.rollouts import (
     take_step,
     tend_rollouts,
 )
+from clusters.allocations import node_program
 from clusters.models import AgentRollout, Node, NodeUpgrade
 from clusters.node_reports.notices import agent_version
 from tests.clusters.builders import cluster, ready_node
@@ -287,7 +287,7 @@ def test_a_rollout_that_cannot_be_packed_orders_nothing(who: User, tmp_path: Any
     old_node("a")
     blocked = tmp_path / "programs"
     blocked.touch()
-    rollouts.node_archive.__globals__["_by_wheel"].clear()
+    node_program._by_wheel.clear()
     with override_settings(NODE_PROGRAMS=blocked), pytest.raises(UpgradeRefused, match="cannot be written"):
         order_for_cluster(cluster(), who)
     assert not AgentRollout.objects.exists()
