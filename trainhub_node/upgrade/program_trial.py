@@ -20,7 +20,9 @@ from trainhub_node.upgrade.program_record import ProgramRecord, read_record, wri
 from trainhub_node.upgrade.programs import has_program
 
 log = logging.getLogger(__name__)
-TRIAL_S = 60.0
+# Together with a stop and two starts this is less than the 60 s (NODE_LOST_AFTER) for which a node may be
+# silent before the hub gives up its runs.
+TRIAL_S, FAILED_STOP_S = 30.0, 5.0
 # More than an agent takes to stop (see agent.CLOSE_TIMEOUT_S).
 STOP_S = 28.0
 LOOK_S = 0.1
@@ -91,10 +93,10 @@ class ProgramTrial:
             code = _reap(process)
             self._record = read_record(self._folder)
             if not self._record.trial or self._signal:
-                _stop(process)
+                _stop(process, STOP_S)
                 return ""
             if time.monotonic() > deadline:
-                _stop(process)
+                _stop(process, FAILED_STOP_S)
                 self._record = read_record(self._folder)
                 # It may have reported at the last moment.
                 return f"did not report to the hub within {TRIAL_S:.0f} s" if self._record.trial else ""
@@ -130,9 +132,9 @@ def _reap(process: subprocess.Popen[bytes]) -> int | None:
     return process.returncode
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Stops the program. The runs that it has started go on."""
-    deadline = time.monotonic() + STOP_S
+def _stop(process: subprocess.Popen[bytes], within_s: float) -> None:
+    """Stops the program, and kills it after so many seconds. The runs that it has started go on."""
+    deadline = time.monotonic() + within_s
     if _reap(process) is None:
         process.terminate()
     while _reap(process) is None:

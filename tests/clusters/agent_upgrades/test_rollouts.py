@@ -145,7 +145,7 @@ def test_a_canceled_rollout_orders_nothing_more(who: User) -> None:
         ({"can": ("upgrade-by:hand",)}, "TRAINHUB_NODE_UPGRADES=off"),
         ({"can": ("upgrade-by:magic",)}, "pip install --upgrade"),
         ({"agent_version": "99.0"}, "newer than this hub's"),
-        ({"at": timezone.now() - timedelta(hours=1)}, "It is lost"),
+        ({"at": timezone.now() - timedelta(hours=1)}, "start its agent, or wait"),
     ],
 )
 def test_a_node_that_cannot_be_ordered_is_refused_with_what_to_do(
