@@ -9,6 +9,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
+from clusters.agent_upgrades.agent_versions import AgentVersion, agent_of
 from clusters.alerts.unhealthy_gpus import faults_of
 from clusters.journal import recent_events
 from clusters.models import Cluster, Gpu, Lease, Node, NodeEvent
@@ -148,6 +149,10 @@ class NodeCard:
     @property
     def memory_pct(self) -> float | None:
         return _share(self.memory_used_bytes, self.node.memory_bytes)
+
+    @property
+    def agent(self) -> AgentVersion:
+        return agent_of(self.node)
 
     @property
     def notices(self) -> tuple[Notice, ...]:

@@ -8,6 +8,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from clusters import brokers
+from clusters.agent_upgrades import rollouts
 from clusters.alerts import alert_store
 from clusters.allocations import relays
 from clusters.provisioning import reconciler
@@ -28,6 +29,11 @@ def tend_machines() -> None:
 @shared_task(ignore_result=True)
 def tend_relays() -> None:
     relays.tend()
+
+
+@shared_task(ignore_result=True)
+def tend_rollouts() -> None:
+    rollouts.tend_rollouts(timezone.now())
 
 
 @shared_task(ignore_result=True)

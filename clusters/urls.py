@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from clusters import views
+from clusters.agent_upgrades import views as agents
 from clusters.alerts import handling_views as handling
 from clusters.alerts import threshold_views
 from clusters.alerts import views as alerts
@@ -21,6 +22,8 @@ urlpatterns = [
     path("clusters/add/", views.add_machine, name="add-machine"),
     path("clusters/invitations/<int:pk>/", views.invitation, name="invitation"),
     path("clusters/<slug:name>/", views.cluster, name="cluster"),
+    path("clusters/<slug:name>/agents/", agents.cluster_agents_page, name="cluster-agents"),
+    path("clusters/<slug:name>/agents/cancel/", agents.cancel_upgrade, name="cluster-agents-cancel"),
     path("clusters/<slug:name>/shares/", fair_share.cluster_shares, name="cluster-shares"),
     path("clusters/<slug:name>/windows/", windows.cluster_windows, name="cluster-windows"),
     path("clusters/<slug:name>/windows/<int:pk>/end/", windows.end_window, name="cluster-window-end"),
@@ -28,5 +31,6 @@ urlpatterns = [
     path("gpus/<path:uuid>/history/", gpu_views.gpu_history, name="gpu-history"),
     path("gpus/<path:uuid>/", gpu_views.gpu, name="gpu"),
     path("nodes/<slug:name>/", views.node, name="node"),
+    path("nodes/<slug:name>/upgrade/", agents.upgrade_node, name="node-upgrade"),
     path("nodes/<slug:name>/revoke/", views.node_revoke, name="node-revoke"),
 ]

@@ -8,6 +8,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST
 
+from clusters.agent_upgrades.rollout_reports import last_part
 from clusters.charts import GPU, HOST, chart_config
 from clusters.enrolment.join import invite
 from clusters.enrolment.join_instructions import instructions, reaches_only_this_machine
@@ -82,7 +83,7 @@ def node(request: WorkspaceRequest, name: str) -> HttpResponse:
     if not cards:
         raise Http404
     card = cards[0]
-    context = {"card": card, "processes": process_lines(card, workspace)}
+    context = {"card": card, "processes": process_lines(card, workspace), "upgrade": last_part(card.node)}
     if request.headers.get("HX-Request"):
         return render(request, "clusters/_node.html", {**context, "is_refresh": True})
     gpus = [cell.gpu for cell in card.gpus]

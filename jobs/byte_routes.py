@@ -15,6 +15,8 @@ from jobs.data_orders.order_address import ADDRESS as DATA_ORDERS
 from jobs.image_registry import routes as image_routes
 from jobs.node_api import join_routes, node_routes
 from jobs.node_owners import owned_routes
+from jobs.node_upgrades import upgrade_routes
+from jobs.node_upgrades.upgrade_routes import ADDRESS as UPGRADE
 from jobs.order_downloads import dataset_files, package_routes
 from jobs.order_downloads.package_tickets import ADDRESS as PACKAGES
 from jobs.peers.tickets import ADDRESS as PEERS
@@ -52,6 +54,9 @@ routes = [
     Route("/api/v1/node/allocations/", claim_routes.redeem_claim, methods=["POST"]),
     Route("/api/v1/node/allocations/troubles/", claim_routes.take_trouble, methods=["POST"]),
     Route("/api/v1/node/program/{sha256:str}", claim_routes.program, methods=["GET"]),
+    Route(UPGRADE, upgrade_routes.order, methods=["GET"]),
+    Route(UPGRADE, upgrade_routes.take_step, methods=["POST"]),
+    Route(f"{UPGRADE}programs/{{sha256:str}}", upgrade_routes.archive, methods=["GET"]),
     Route("/api/v1/node/claim/", owned_routes.claim, methods=["POST"]),
     Route("/api/v1/node/secrets/", node_routes.secrets, methods=["POST"]),
     report,

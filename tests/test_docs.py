@@ -36,6 +36,8 @@ def read_by_a_node() -> set[str]:
         "run_account.py",
         "data/peers/port_setting.py",
         "data/shares/allowed_servers.py",
+        "gpu/gpu_setting.py",
+        "upgrade/installation.py",
     )
     text = "".join((PROJECT / "trainhub_node" / name).read_text() for name in modules)
     names = set(re.findall(r"\bTRAINHUB_[A-Z_]*[A-Z]\b", text))

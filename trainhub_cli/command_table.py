@@ -40,6 +40,9 @@ COMMANDS: dict[str, dict[str, CommandEntry]] = {
         "nodes": CommandEntry("machines", "list_nodes", "List the machines."),
         "clusters": CommandEntry("machines", "list_clusters", "List the clusters, with their free GPUs."),
         "gpus": CommandEntry("machines", "list_gpus", "List the GPUs, with what they do now."),
+        "upgrade-nodes": CommandEntry(
+            "node_upgrades", "upgrade_nodes", "Order agents to run the hub's version. For operators."
+        ),
         "slurm": CommandEntry("slurm", "slurm", "Enter, show and remove your tokens for a Slurm."),
         "usage": CommandEntry("usage", "list_usage", "List what runs have used: GPU-hours, energy."),
     },

@@ -63,7 +63,7 @@ class CommandGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         for title, commands in COMMANDS.items():
             with formatter.section(title):
-                formatter.write_dl([(name, entry.help) for name, entry in commands.items()], col_max=12)
+                formatter.write_dl([(name, entry.help) for name, entry in commands.items()], col_max=13)
 
     def shell_complete(
         self, ctx: click.Context, incomplete: str

@@ -26,7 +26,7 @@ MAX_INTERPRETERS, MAX_PORTS, MAX_CAPABILITIES, MAX_DATA_LISTS = 1024, 1024, 64, 
 # it downloads files that were uploaded to the hub; it takes files from other nodes, and gives them to others;
 # it writes outputs into object stores and folders; it mounts NFS shares; it makes addresses by which scripts
 # read a store; it goes on with files that were changed after they were listed; it writes checkpoints into
-# object stores and folders.
+# object stores and folders; it installs another version of itself when the hub orders that.
 CAPABILITIES = (
     "isolation:range",
     "namespaces",
@@ -52,11 +52,15 @@ CAPABILITIES = (
     "references",
     "changed-data",
     "checkpoint-stores",
+    "self_upgrade",
 )
 OWN_ACCOUNTS, NAMESPACES, CGROUP, SECRETS, DISK, NETWORK = CAPABILITIES[:6]
 HUB_INDEX, BUILDS, CONTAINERS, CONDA, IMAGE_BUILDS, WHEEL_BUILDS, HUB_CONDA, INPUTS = CAPABILITIES[6:14]
 DOWNLOADS, DATASETS, PROBE, HUB_DATA, PEERS, OUTPUT_STORES, MOUNTS = CAPABILITIES[14:21]
-REFERENCES, CHANGED_DATA, CHECKPOINT_STORES = CAPABILITIES[21:]
+REFERENCES, CHANGED_DATA, CHECKPOINT_STORES, SELF_UPGRADE = CAPABILITIES[21:]
+# In place of the last one: what else brings new versions to the node, as `upgrade-by:NAME`.
+UPGRADE_BY = "upgrade-by:"
+BY_APT, BY_HUB, BY_SLURM, BY_HAND = "apt", "hub", "slurm", "hand"
 # Per GPU. Further ones are left out.
 MAX_PROCESSES = 1024
 

@@ -191,7 +191,8 @@ class Ack:
     `buckets_until`: every bucket that ends at or before this moment (Unix seconds by the node's clock) is
     stored and need not be sent again; `events_until`: the same for events, by serial number. `is_watched`:
     somebody looks at this node at present. `checkpoints`: (run, attempt, number, name) of each checkpoint of
-    which the hub waits for this node's part."""
+    which the hub waits for this node's part. `upgrade`: the number of the order to run another version of the
+    node program that the node is to fetch, 0 = there is none."""
 
     offsets: tuple[tuple[str, int, str, int], ...] = ()
     start: tuple[tuple[str, int], ...] = ()
@@ -203,6 +204,7 @@ class Ack:
     events_until: int = 0
     is_watched: bool = False
     checkpoints: tuple[tuple[str, int, int, str], ...] = ()
+    upgrade: int = 0
 
     def to_wire(self) -> dict[str, Any]:
         return {"version": VERSION, **asdict(self)}
@@ -224,6 +226,7 @@ class Ack:
                 is_watched=bool(data["is_watched"]),
                 # Absent in the answers of older hubs.
                 checkpoints=tuple((r, a, int(n), str(name)) for r, a, n, name in data.get("checkpoints", ())),
+                upgrade=int(data.get("upgrade", 0)),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise WireError(f"not an ack: {error!r}") from error

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from trainhub_node import __version__, allocation, configuration, join, settings, status, systemd
 from trainhub_node.agent import Agent
+from trainhub_node.launch import wrapper
 from trainhub_node.settings import SettingsError
+from trainhub_node.upgrade import launcher
 
 OPTION_VARIABLES = {
     "address": "TRAINHUB_NODE_ADDRESS",
@@ -165,7 +167,11 @@ def _status(folder: Path) -> int:
 
 def _run(folder: Path) -> int:
     _log_to_stderr()
-    agent = Agent(settings.read(configuration.environment(folder, os.environ)))
+    node_settings = settings.read(configuration.environment(folder, os.environ))
+    # Before any program in these folders runs.
+    wrapper.check_folders(node_settings)
+    launcher.enter_program(node_settings.folder, node_settings.upgrades)
+    agent = Agent(node_settings)
 
     def end(_number: int, _frame: object) -> None:
         # A signal handler must not wait for locks that the interrupted code holds.
@@ -174,6 +180,8 @@ def _run(folder: Path) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     agent.run()
+    if agent.is_restarting:
+        launcher.restart()
     return 0
 
 

@@ -5,7 +5,6 @@ It may be killed at any time: all that it knows comes from the files of the atte
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import threading
 import time
@@ -27,14 +26,14 @@ from trainhub_node.checkpoints.collector import CheckpointCollector
 from trainhub_node.data.node_cache import DataKeeper, find_obstore, node_cache
 from trainhub_node.data.peers.serving import PeerServing
 from trainhub_node.data.shares import share_keeper
-from trainhub_node.environments import builder_account
 from trainhub_node.gpu.gpu_processes import OwnerFinder
 from trainhub_node.gpu.nvml.nvml_library import Gpus
 from trainhub_node.isolation import number_ledger
 from trainhub_node.isolation.cgroup_place import discard_place
 from trainhub_node.isolation.number_ledger import NumberLedger
-from trainhub_node.launch import cache, wrapper
+from trainhub_node.launch import cache
 from trainhub_node.launch.container_cleanup import ContainerCleaner
+from trainhub_node.launch.folders import prepare_folders
 from trainhub_node.launch.module_compiler import ModuleCompiler
 from trainhub_node.launch.separation_trial import with_separation
 from trainhub_node.launch.starter import Starter
@@ -50,6 +49,7 @@ from trainhub_node.telemetry.heartbeat import network_address
 from trainhub_node.telemetry.rank_reads import RankReads
 from trainhub_node.telemetry.sampler import Sampler
 from trainhub_node.telemetry.telemetry_queue import TelemetryQueue
+from trainhub_node.upgrade.upgrader import Upgrader
 
 log = logging.getLogger(__name__)
 HOUSEKEEPING_S = 600.0
@@ -85,17 +85,8 @@ class Agent:
             settings, self._gpus, recorder, read_ranks=reads.read, on_sample=self._on_sample
         )
         self._crash_cleaner = crash_cleanup.CrashCleaner(settings.environments, self._watch.notify)
-        self._uplink = Uplink(
-            self._hub,
-            self.attempts,
-            self._watch,
-            self,
-            heartbeat=self._sampler.latest,
-            telemetry=self._telemetry,
-            advance=self._advance,
-            mask_of=secrets.mask_of,
-            on_settled=secrets.forget,
-        )
+        self._upgrader = Upgrader(settings, self._hub, self._restart)
+        self._uplink = self._make_uplink(secrets)
         self._starter = Starter(
             settings,
             self._hub,
@@ -110,7 +101,22 @@ class Agent:
         self._listener = wakeups.WakeupListener(self._fetch_config, self.wake, settings.hub_ca)
         self._disk = DiskWatch(self.attempts, settings.folder, settings.name, on_change=self._watch.notify)
         # `work_ended`: nothing that the agent has started is left. It still takes leave of broker and driver.
+        self.is_restarting = False
         self._closing, self.work_ended, self._closed = (threading.Event() for _ in range(3))
+
+    def _make_uplink(self, secrets: RunSecrets) -> Uplink:
+        return Uplink(
+            self._hub,
+            self.attempts,
+            self._watch,
+            self,
+            heartbeat=self._sampler.latest,
+            telemetry=self._telemetry,
+            advance=self._advance,
+            mask_of=secrets.mask_of,
+            upgrader=self._upgrader,
+            on_settled=secrets.forget,
+        )
 
     def run(self) -> None:
         """Runs until `close` is done. Attempts of an earlier agent are resumed first."""
@@ -126,6 +132,7 @@ class Agent:
         self._checkpoints.start()
         self._uploads.start()
         self._peers.start()
+        self._upgrader.start()
         threading.Thread(target=self._housekeeping, name="house", daemon=True).start()
         self._listener.start()
         self._closing.wait()
@@ -150,8 +157,14 @@ class Agent:
         finally:
             self._closed.set()
 
+    def _restart(self) -> None:
+        """Has whoever called `run` start the agent anew, when that returns."""
+        self.is_restarting = True
+        threading.Thread(target=self.close, name="closing").start()
+
     def _end_work(self) -> None:
         self._listener.stop()
+        self._upgrader.close()
         self._uplink.close()
         self._sampler.close()
         self._disk.close()
@@ -264,21 +277,6 @@ class Agent:
                     self._numbers.sweep(self._has_folder, number_ledger.owners())
             except OSError:
                 log.exception("Old files could not be removed")
-
-
-def prepare_folders(settings: NodeSettings) -> None:
-    """Makes the folders of the agent's account; the account of the runs may pass through, but not list
-    them."""
-    wrapper.check_folders(settings)
-    os.umask(0o077)
-    through = 0o711 if settings.run_as else 0o700
-    for folder in (settings.folder, settings.attempts, settings.cache, settings.environments):
-        folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(through)
-    settings.snapshots.mkdir(exist_ok=True)
-    wrapper.install_wrapper(settings)
-    builder_account.kill_abandoned(str(settings.environments))
-    cache.set_untrusted_aside(settings)
 
 
 def _peer_serving(settings: NodeSettings, hub: HubClient) -> PeerServing:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from trainhub_launch.json_types import JsonObject
+from trainhub_launch.machine import BY_SLURM
 from trainhub_launch.report import StopOrder
 from trainhub_launch.states import StopReason
 from trainhub_node import configuration, join, settings
@@ -128,6 +129,8 @@ def _agent_environment(
         # Slurm counts them from 0 among those that the job may see, as NVML does there.
         "TRAINHUB_NODE_GPUS": env.get("CUDA_VISIBLE_DEVICES", ""),
         "TRAINHUB_NODE_LIMITS": "outer",
+        # The program came with the job.
+        "TRAINHUB_NODE_UPGRADES": BY_SLURM,
     }
 
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from trainhub_node.durable_files import write_durably
 from trainhub_node.settings import SettingsError
 
 FILE = "node.json"
@@ -32,6 +33,7 @@ NAMES = {
     "cache": "TRAINHUB_NODE_CACHE",
     "cache_bytes": "TRAINHUB_NODE_CACHE_BYTES",
     "python": "TRAINHUB_NODE_PYTHON",
+    "upgrades": "TRAINHUB_NODE_UPGRADES",
 }
 
 
@@ -85,18 +87,7 @@ def write(folder: Path, values: Mapping[str, str], ca: str) -> None:
     """Writes node.json and the hub's certificate (PEM; "" for none). Each file is private and replaced
     atomically. `run` needs node.json first, so it is written last."""
     if ca:
-        _write(folder / HUB_CA, ca)
+        write_durably(folder / HUB_CA, ca)
     else:
         (folder / HUB_CA).unlink(missing_ok=True)
-    _write(folder / FILE, json.dumps(values, indent=2) + "\n")
-
-
-def _write(file: Path, text: str) -> None:
-    aside = file.with_name(f".{file.name}.new")
-    aside.unlink(missing_ok=True)
-    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(fd, "w") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    aside.rename(file)
+    write_durably(folder / FILE, json.dumps(values, indent=2) + "\n")

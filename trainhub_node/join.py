@@ -31,6 +31,7 @@ from trainhub_node.link.hub_client import (
 )
 from trainhub_node.machine import interpreters
 from trainhub_node.settings import NodeSettings, SettingsError
+from trainhub_node.upgrade import program_record
 
 TOKEN = re.compile(r"(thj_[A-Za-z0-9_-]{8,})(?:\.([0-9a-f]{64}))?\Z")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}\Z")
@@ -275,6 +276,7 @@ def _write(request: JoinRequest, url: str, node: Mapping[str, str], ca: str) -> 
     values_of_hub = {"hub_url": url, "token": node["token"], "name": node["name"], "cluster": node["cluster"]}
     try:
         configuration.write(request.folder, {**values, **values_of_hub}, ca)
+        program_record.forget_hub(request.folder)
     except OSError as error:
         raise JoinError(
             f"the hub accepted this machine as {node['name']}, but {request.folder} cannot be written: "

@@ -16,10 +16,12 @@ from trainhub_node import run_account
 from trainhub_node.containers import engine
 from trainhub_node.data.peers.port_setting import peer_port
 from trainhub_node.data.shares.allowed_servers import nfs_servers
+from trainhub_node.gpu.gpu_setting import chosen_gpus
 from trainhub_node.isolation.cgroup_place import CgroupPlace
 from trainhub_node.isolation.network_rules import NetworkTable
 from trainhub_node.machine import addresses
 from trainhub_node.run_account import Account
+from trainhub_node.upgrade.installation import SELF, upgrade_way
 
 DEFAULT_CACHE_BYTES = 50 * 1024**3
 
@@ -42,6 +44,7 @@ class NodeSettings:
     `data_cache_bytes`: the size of the cache of data, 0 = a share of its disk. `peer_port`, `nfs_servers`:
     see there. `gpus`: the indexes or UUIDs of the GPUs that it may use, None = all.
     `has_outer_limits`: whoever has started the agent holds it, with its runs, to their memory and CPU cores.
+    `upgrades`: see upgrade_way.
 
     The rest is found by a trial: `has_namespaces`: whether runs can have namespaces of their own here, and
     `separation_trouble` why not; `cgroup`: where the control groups of runs are; `network`: the table that
@@ -75,6 +78,7 @@ class NodeSettings:
     nfs_servers: tuple[str, ...] = ()
     gpus: frozenset[str] | None = None
     has_outer_limits: bool = False
+    upgrades: str = SELF
     has_namespaces: bool = False
     separation_trouble: str = ""
     cgroup: CgroupPlace | None = None
@@ -122,6 +126,7 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
         people = run_account.people_file(env, _folder(env))
         port = peer_port(env)
         servers = nfs_servers(env)
+        upgrades = upgrade_way(env)
     except ValueError as error:
         raise SettingsError(str(error)) from error
     return NodeSettings(
@@ -151,15 +156,10 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
         data_cache_bytes=_positive(env, "TRAINHUB_NODE_DATA_CACHE_BYTES", NodeSettings.data_cache_bytes),
         peer_port=port,
         nfs_servers=servers,
-        gpus=_gpus(env),
+        gpus=chosen_gpus(env),
         has_outer_limits=_choice(env, "TRAINHUB_NODE_LIMITS", "own", "outer") == "outer",
+        upgrades=upgrades,
     )
-
-
-def _gpus(env: Mapping[str, str]) -> frozenset[str] | None:
-    """Returns the indexes or UUIDs of the GPUs that the agent may use, None without the variable."""
-    value = env.get("TRAINHUB_NODE_GPUS")
-    return None if value is None else frozenset(filter(None, (part.strip() for part in value.split(","))))
 
 
 def _url(env: Mapping[str, str]) -> str:

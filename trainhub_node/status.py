@@ -16,6 +16,7 @@ from trainhub_node.link.hub_client import HubClient, HubError, TokenRejected
 from trainhub_node.machine import interpreters
 from trainhub_node.settings import NodeSettings
 from trainhub_node.telemetry import heartbeat
+from trainhub_node.upgrade.program_record import programs_folder, read_record
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,8 @@ def _address(settings: NodeSettings) -> Iterator[StatusFinding]:
 
 
 def _machine(settings: NodeSettings) -> Iterator[StatusFinding]:
+    if current := read_record(programs_folder(settings.folder)).current:
+        yield StatusFinding(None, "agent", f"{current} runs, which the hub has ordered, not this package")
     version = interpreters.python_version(settings.python, settings.run_as)
     yield StatusFinding(
         bool(version), "python", f"{settings.python} {version or 'does not start; set TRAINHUB_NODE_PYTHON'}"

@@ -18,6 +18,7 @@ class TaskName(StrEnum):
     FORGET_ALERTS = "clusters.tasks.forget_alerts"
     MEND_BROKERS = "clusters.tasks.mend_brokers"
     TEND_MACHINES = "clusters.tasks.tend_machines"
+    TEND_ROLLOUTS = "clusters.tasks.tend_rollouts"
     TEND_RELAYS = "clusters.tasks.tend_relays"
     LIST_MISSED = "datastores.tasks.list_missed"
     LIST_VERSION = "datastores.tasks.list_version"

@@ -1,4 +1,5 @@
-"""The node program as one archive, with all that it requires: what a job of Slurm brings to its nodes.
+"""The node program as one archive, with all that it requires: what a job of Slurm brings to its nodes, and
+what nodes fetch that upgrade themselves.
 
 It is packed from what this hub itself runs with, so nothing is downloaded and both have the same version. Its
 compiled parts are for the hub's kind of processor and any Python from 3.11 on."""
@@ -24,7 +25,7 @@ from django.conf import settings
 from packaging.requirements import Requirement
 
 from clusters.enrolment.node_wheel import node_wheel
-from clusters.models import Allocation
+from clusters.models import Allocation, NodeUpgrade
 from workspaces import process_caches
 
 log = logging.getLogger(__name__)
@@ -103,8 +104,9 @@ def _pack(wheel: Path) -> NodeArchive:
         path = part.rename(folder / f"node-{_version_digest(wheel)}-{digest}.tar.gz")
     finally:
         part.unlink(missing_ok=True)
-    # Jobs that Slurm has already name an earlier one, and may wait for weeks.
-    if not Allocation.objects.filter(over_at=None).exclude(job_id=None).exists():
+    # Jobs that Slurm has already name an earlier one, and may wait for weeks; so may an order to upgrade.
+    is_needed = NodeUpgrade.objects.filter(ended_at=None).exists()
+    if not is_needed and not Allocation.objects.filter(over_at=None).exclude(job_id=None).exists():
         for other in earlier:
             other.unlink(missing_ok=True)
     log.info("Packed %s in %.1f s", path.name, time.monotonic() - started)

@@ -94,6 +94,13 @@ class NodeSerializer(serializers.Serializer[NodeCard | Sequence[NodeCard]]):
     address = serializers.CharField(source="node.address")
     interface = serializers.CharField(source="node.interface")
     agent_version = serializers.CharField(source="node.agent_version")
+    agent_is_behind = serializers.BooleanField(
+        source="agent.is_behind", help_text="True if the hub's version of the agent is newer."
+    )
+    agent_remedy = serializers.CharField(
+        source="agent.remedy",
+        help_text="How the node gets the hub's version if it cannot be ordered to; else empty.",
+    )
     cores = serializers.IntegerField(source="node.cores")
     slots = serializers.IntegerField(
         source="node.slots", help_text="The number of slots. Each slot can hold one process without a GPU."

@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from clusters.api import (
+    agent_upgrades,
     alert_handling,
     alert_thresholds,
     alerts,
@@ -23,6 +24,7 @@ urlpatterns = [
     path("clusters/<slug:name>/", provisioning.ClusterDetail.as_view()),
     path("clusters/<slug:name>/drain/", provisioning.ClusterDrain.as_view()),
     path("clusters/<slug:name>/resume/", provisioning.ClusterResume.as_view()),
+    path("clusters/<slug:name>/agents/", agent_upgrades.ClusterUpgrade.as_view()),
     path("clusters/<slug:name>/test/", slurm.ClusterTest.as_view()),
     path("clusters/<slug:name>/login-node/", slurm.ClusterLoginNode.as_view()),
     path("clusters/<slug:name>/login-node/rotate-key/", slurm.ClusterLoginKey.as_view()),
@@ -42,6 +44,7 @@ urlpatterns = [
     path("clusters/<slug:name>/heat/", telemetry.ClusterHeat.as_view()),
     path("metrics/", telemetry.MetricTables.as_view()),
     path("nodes/<slug:name>/revoke/", views.NodeRevoke.as_view()),
+    path("nodes/<slug:name>/upgrade/", agent_upgrades.NodeAgentUpgrade.as_view()),
     path("nodes/<slug:name>/drain/", provisioning.NodeDrain.as_view()),
     path("nodes/<slug:name>/resume/", provisioning.NodeResume.as_view()),
     path("nodes/<slug:name>/monitor-only/", provisioning.NodeMonitorOnly.as_view()),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -48,11 +50,24 @@ def reaches_only_this_machine() -> bool:
 
 
 def _install() -> tuple[str, ...]:
-    """Returns the install commands. pip does not know the hub's own authority, so the address contains the
-    hash of the package."""
+    """Returns the install commands."""
+    options = pip_options()
+    return (f"python3 -m venv {FOLDER}", f"{FOLDER}/bin/pip install --quiet{options}") if options else ()
+
+
+def pip_options() -> str:
+    """Returns the options with which pip installs the package of this hub, with a space before each; "" if
+    the hub cannot build it. pip does not know the hub's own authority, so the address contains the hash of
+    the package."""
     package = node_wheel()
     if package is None:
-        return ()
+        return ""
     trust_option = f" --trusted-host {urlsplit(settings.API_URL).netloc}" if settings.HUB_CA else ""
-    address = f"{settings.API_URL}/api/v1/node/wheel/{package.name}#sha256={sha256(package)}"
-    return (f"python3 -m venv {FOLDER}", f"{FOLDER}/bin/pip install --quiet{trust_option} '{address}'")
+    address = f"{settings.API_URL}/api/v1/node/wheel/{package.name}#sha256={_digest(package)}"
+    return f"{trust_option} '{address}'"
+
+
+@cache
+def _digest(package: Path) -> str:
+    # Wheels of other sources are in other folders.
+    return sha256(package)

@@ -10,9 +10,11 @@ from clusters.models.nodes import Cluster, Gpu, JoinToken, Node, NodeEvent
 from clusters.models.quotas import DiskUse, Quota
 from clusters.models.slurm import AllocatedNode, Allocation, SlurmPartition, SlurmToken, UnixAccount
 from clusters.models.telemetry import StoredSeries, TelemetryChunk, TelemetrySlice
+from clusters.models.upgrades import AgentRollout, NodeUpgrade
 from clusters.models.windows import NodeReservation
 
 __all__ = [
+    "AgentRollout",
     "Alert",
     "AlertThreshold",
     "AllocatedNode",
@@ -30,6 +32,7 @@ __all__ = [
     "Node",
     "NodeEvent",
     "NodeReservation",
+    "NodeUpgrade",
     "ProvidedMachine",
     "Quota",
     "SlurmPartition",

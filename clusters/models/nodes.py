@@ -96,6 +96,9 @@ class Node(models.Model):
     data_lists = models.JSONField(default=list, db_default=[])
     monitor_only = models.BooleanField(default=False)
     low_priority = models.BooleanField(default=False)
+    upgrade_order = models.BigIntegerField(
+        null=True, blank=True, help_text="The NodeUpgrade that it is to follow now."
+    )
     drained_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     removed_at = models.DateTimeField(null=True, blank=True)

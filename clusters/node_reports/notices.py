@@ -67,9 +67,9 @@ def _version(node: Node) -> Notice | None:
     hub_version = agent_version()
     if not has_other_agent(node):
         return None
-    remedy = "install the hub's package on it again and restart the agent; its runs continue"
     return Notice(
         "waiting",
         "arrow-up-circle",
-        f"Its agent is version {node.agent_version}, the hub's is {hub_version}: {remedy}.",
+        f"Its agent is version {node.agent_version}, the hub's is {hub_version}. Its runs go on, and "
+        "operators can upgrade it.",
     )

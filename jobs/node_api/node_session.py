@@ -45,6 +45,7 @@ COMPARED = (
     "agent_version",
     "slots",
     "clock_offset_s",
+    "upgrade_order",
     "driver",
     "cuda",
     "nvml",

@@ -32,4 +32,5 @@ def complete_ack(node: Node, report: Report, ack: Ack, now: datetime) -> Ack:
         buckets_until=buckets_until,
         events_until=events_until,
         is_watched=live_samples.wants_samples(node.pk),
+        upgrade=node.upgrade_order or 0,
     )

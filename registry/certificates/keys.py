@@ -7,7 +7,6 @@ be changed at any time.
 
 from __future__ import annotations
 
-import os
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,8 +16,6 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
-    NoEncryption,
-    PrivateFormat,
     PublicFormat,
     load_pem_private_key,
 )
@@ -26,6 +23,7 @@ from django.conf import settings
 
 from registry.errors import RegistryError
 from registry.verifying.trainhub_verify import fingerprint
+from workspaces.secrets.private_keys import make_private_key, new_private_key, write_private_file
 
 PRIVATE, PUBLIC = "model-signing.pem", "public"
 
@@ -66,7 +64,7 @@ def current() -> SigningKey:
     damaged or cannot be read."""
     path = _folder() / PRIVATE
     if not path.exists():
-        _make(path)
+        make_private_key(path)
     try:
         private = load_pem_private_key(path.read_bytes(), password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
@@ -102,51 +100,16 @@ def rotate() -> SigningKey:
     # Stores the old key's public half if it is missing: the next line replaces the file that it is derived
     # from.
     current()
-    _new(_folder()).replace(_folder() / PRIVATE)
+    new_private_key(_folder()).replace(_folder() / PRIVATE)
     return current()
-
-
-def _make(path: Path) -> None:
-    """Makes the key file. Several processes may do this at once: the first file wins, and all of them use
-    it."""
-    private = _new(path.parent)
-    try:
-        # A link fails where the name is taken, whereas a rename would replace the key of another process.
-        os.link(private, path)
-    except FileExistsError:
-        pass
-    finally:
-        private.unlink()
-
-
-def _new(folder: Path) -> Path:
-    private = Ed25519PrivateKey.generate()
-    return _written(
-        folder / f".{secrets.token_hex(8)}",
-        private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
-    )
 
 
 def _published(key: SigningKey) -> SigningKey:
     """Stores the public half of `key` among the public keys if it is missing there, and returns `key`."""
     path = _folder() / PUBLIC / f"{key.fingerprint}.pem"
     if not path.exists():
-        _written(path.with_name(f".{secrets.token_hex(8)}"), key.pem.encode()).replace(path)
+        write_private_file(path.with_name(f".{secrets.token_hex(8)}"), key.pem.encode()).replace(path)
     return key
-
-
-def _written(path: Path, data: bytes) -> Path:
-    # With `parents=True` missing parents get the default mode; each folder is made here with its own.
-    for folder in (path.parent.parent, path.parent):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # The mode is set as the file is made, so that there is no moment at which others can read it.
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        # The bytes are on the disk before the file gets its final name; a power failure leaves no half key
-        # there.
-        os.fsync(file.fileno())
-    return path
 
 
 def _written_at(file: Path) -> datetime:

@@ -72,7 +72,18 @@ def test_gpus_say_who_has_them_and_what_is_wrong(trainhub: CommandLine) -> None:
 
 
 def test_nodes_say_what_is_free(trainhub: CommandLine) -> None:
-    assert table(trainhub, "nodes")[1] == ["gpu-1", "lab", "ready", "1/2", "8/8", "12.5", "-", "1024", "-"]
+    assert table(trainhub, "nodes")[1] == [
+        "gpu-1",
+        "lab",
+        "ready",
+        "1/2",
+        "8/8",
+        "12.5",
+        "-",
+        "1024",
+        "-",
+        "-",
+    ]
 
 
 def test_metrics_are_rounded_for_people_only(trainhub: CommandLine) -> None:

@@ -12,6 +12,7 @@ from trainhub.serving import START_GATE
 from trainhub.up.children import Child, python
 from trainhub.up.separation import accounts
 from trainhub.up.valkey import Valkey
+from trainhub_launch.machine import BY_HUB
 
 # Stages of the stop. Worker and agent stop first, while the web server can still receive their last reports;
 # Valkey stops last.
@@ -85,6 +86,8 @@ def agent(node: str, authority: Path | None, token_file: Path, *, hub_account: s
         "TRAINHUB_NODE_TOKEN_FILE": str(token_file),
         "TRAINHUB_NODE_DIR": str(installation.NODE_DIR),
         "TRAINHUB_NODE_RUN_AS": installation.RUN_AS,
+        # It is part of the hub's installation, and gets its new version with the hub.
+        "TRAINHUB_NODE_UPGRADES": BY_HUB,
         # Where runs have namespaces of their own, they see nothing of the hub's data.
         "TRAINHUB_NODE_HIDE": _with_operators("TRAINHUB_NODE_HIDE", _hub_paths()),
         "TRAINHUB_NODE_REFUSED_ACCOUNTS": _with_operators(

@@ -14,6 +14,7 @@ PERIODIC_TASKS: dict[str, tuple[TaskName, float]] = {
     "tend-backends": (TaskName.TEND_BACKENDS, 10.0),
     "end-abandoned-runs": (TaskName.END_ABANDONED_RUNS, 60.0),
     "tend-machines": (TaskName.TEND_MACHINES, 2.0),
+    "tend-rollouts": (TaskName.TEND_ROLLOUTS, 20.0),
     "tend-relays": (TaskName.TEND_RELAYS, 5.0),
     "mend-brokers": (TaskName.MEND_BROKERS, 20.0),
     "fold-telemetry": (TaskName.FOLD_TELEMETRY, 30.0),

@@ -47,6 +47,8 @@ def list_nodes(as_json: bool) -> None:
             format_gib(row["memory_used_bytes"]),
             format_gib(row["memory_bytes"]),
             format_time(row["last_report_at"]),
+            # Earlier hubs do not compare it with their own.
+            f"{row.get('agent_version') or '-'}{' (behind)' if row.get('agent_is_behind') else ''}",
         ]
         for row in rows
     ]
@@ -57,7 +59,13 @@ def list_nodes(as_json: bool) -> None:
         number("GPUS FREE"),
         number("SLOTS FREE", 3),
     ]
-    columns += [number("CPU %", 4), number("GIB", 5), number("OF", 6), Column("REPORT", rank=1)]
+    columns += [
+        number("CPU %", 4),
+        number("GIB", 5),
+        number("OF", 6),
+        Column("REPORT", rank=1),
+        name("AGENT", 7),
+    ]
     print_table(columns, cells, "There are no machines: an operator adds one on the page Clusters.")
 
 

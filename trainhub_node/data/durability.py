@@ -7,7 +7,6 @@ before anything is taken from the cache. A file that has no hash yet (see conten
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import hashlib
 import logging
@@ -21,6 +20,7 @@ from trainhub_node import proc, records
 from trainhub_node.data import cached_lists
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.small_part import SmallFileLocks
+from trainhub_node.durable_files import sync_file_system
 from trainhub_node.untrusted import removal
 
 log = logging.getLogger(__name__)
@@ -33,13 +33,7 @@ def write_out(cache: DataCache) -> None:
     if not os.path.isdir(cache.folder):
         return
     now = time.time()
-    folder = os.open(cache.folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if ctypes.CDLL(None, use_errno=True).syncfs(folder) != 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code))
-    finally:
-        os.close(folder)
+    sync_file_system(cache.folder)
     if _last(cache)[0] == proc.boot_id():
         _remember(cache, now)
 

@@ -19,6 +19,7 @@ MNT_DETACH = 2
 # The same number on all architectures.
 SYS_MOUNT_SETATTR = 442
 AT_RECURSIVE = 0x8000
+PR_SET_PDEATHSIG, SIGKILL = 1, 9
 PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 24, 36, 38, 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 # From <linux/capability.h>: the version with two words for each set.
@@ -133,6 +134,11 @@ def adopt_orphans() -> None:
     """Makes this process adopt orphaned descendants outside of namespaces of their own: none can escape, and
     `waitpid` reports every end."""
     _check(_prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def end_with_parent() -> None:
+    """Has the kernel kill this process when the thread that started it ends."""
+    _check(_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "prctl(PR_SET_PDEATHSIG)")
 
 
 def _path(path: str | None) -> bytes | None:

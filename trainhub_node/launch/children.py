@@ -6,10 +6,11 @@ import os
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from trainhub_launch.states import ErrorKind, Phase, StopReason
-from trainhub_node import records, run_secrets
+from trainhub_node import proc, records, run_secrets
 from trainhub_node.attempts import attempt_list
 from trainhub_node.bootstrap_command import AGENT_WRAPPER
 from trainhub_node.rundir import RunDir
@@ -39,6 +40,15 @@ def start_child(folder: RunDir, secrets: Mapping[str, str]) -> subprocess.Popen[
     finally:
         if stdin != subprocess.DEVNULL:
             os.close(stdin)
+
+
+def forget_zombie(pid: int, identity: str) -> None:
+    """Forgets a child of this process that has ended, such as one that this agent started before it restarted
+    in the same process."""
+    process = proc.read_process(pid)
+    if process is not None and process.is_dead and identity == f"{proc.boot_id()}/{process.start}":
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
 
 
 def fail_attempt(folder: RunDir, kind: ErrorKind, sentence: str) -> None:

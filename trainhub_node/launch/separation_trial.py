@@ -42,6 +42,7 @@ from trainhub_node.machine.host import memory_total
 from trainhub_node.run_account import Account
 from trainhub_node.settings import NodeSettings
 from trainhub_node.untrusted import removal
+from trainhub_node.upgrade.installation import upgrade_capability
 
 log = logging.getLogger(__name__)
 TIMEOUT_S = 30
@@ -158,7 +159,7 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (CHANGED_DATA, True),
         (WHEEL_BUILDS, bool(usable_uv(settings))),
     )
-    return (*(name for name, can in known if can), *_glibc())
+    return (*(name for name, can in known if can), upgrade_capability(settings.upgrades), *_glibc())
 
 
 def _glibc() -> tuple[str, ...]:

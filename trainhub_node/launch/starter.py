@@ -25,7 +25,7 @@ from trainhub_node.intake import ownership, rejections
 from trainhub_node.isolation.number_ledger import NumberLedger
 from trainhub_node.launch import unpack
 from trainhub_node.launch.cache import SnapshotCache
-from trainhub_node.launch.children import fail_attempt, finish_before_start, start_child
+from trainhub_node.launch.children import fail_attempt, finish_before_start, forget_zombie, start_child
 from trainhub_node.launch.claims import Claims
 from trainhub_node.link.hub_client import HubClient, HubError, HubUnavailable, InvalidOrder
 from trainhub_node.run_secrets import RunSecrets
@@ -150,12 +150,14 @@ class Starter:
             )
 
     def reap(self, folder: RunDir) -> None:
-        """Waits for the attempt's child if this agent started it; a child that has ended stays a zombie until
-        then."""
+        """Waits for the attempt's child if this agent started it, or an earlier one in this process; a child
+        that has ended stays a zombie until then."""
         with self._lock:
             child = self._children.pop(folder.key, None)
         if child is not None:
             child.wait()
+        elif record := records.read(folder.child):
+            forget_zombie(record["pid"], record["identity"])
 
     def close(self) -> None:
         with self._lock:

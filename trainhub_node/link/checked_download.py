@@ -9,6 +9,10 @@ from trainhub_node.link.file_upload import digest_of
 from trainhub_node.link.hub_client import HubUnavailable
 
 
+class DamagedFile(HubUnavailable):
+    """A file arrived whole, but with another SHA-256."""
+
+
 def fetch_file(download: Callable[[Path], None], target: Path, sha256: str, what: str) -> None:
     """Makes `download` write the file `target`, unless it exists; goes on where an earlier call was cut off.
     `what`: the file in words, for the error. Raises HubError, and OSError of the disk."""
@@ -21,5 +25,5 @@ def fetch_file(download: Callable[[Path], None], target: Path, sha256: str, what
         digest = digest_of(file.fileno(), part.stat().st_size)
     if digest != sha256:
         part.unlink()
-        raise HubUnavailable(f"{what} arrived damaged")
+        raise DamagedFile(f"{what} arrived damaged")
     part.rename(target)

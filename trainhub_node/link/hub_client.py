@@ -83,13 +83,13 @@ class HubClient:
 
     def config(self) -> dict[str, Any]:
         return _json_object(
-            self._request("GET", "/api/v1/node/config/", headers={CAPABILITIES: READS_WAKE_UPS})
+            self.request("GET", "/api/v1/node/config/", headers={CAPABILITIES: READS_WAKE_UPS})
         )
 
     def server_time(self) -> float | None:
         """Returns Unix seconds from the Date header of the hub's web server, to the second; None without
         a valid one."""
-        date = self._request("GET", "/healthz").headers.get("Date", "")
+        date = self.request("GET", "/healthz").headers.get("Date", "")
         try:
             # The header has whole seconds, so half a second is added as the most likely remainder.
             return parsedate_to_datetime(date).timestamp() + 0.5
@@ -99,15 +99,15 @@ class HubClient:
     def enrol(self, token: str, name: str, hostname: str, *, replace: bool) -> dict[str, Any]:
         """Exchanges a join token for the node's own token, name and cluster."""
         body = {"token": token, "name": name, "hostname": hostname, "replace": replace}
-        return _json_object(self._request("POST", "/api/v1/node/enrol/", json=body))
+        return _json_object(self.request("POST", "/api/v1/node/enrol/", json=body))
 
     def redeem(self, claim: JsonObject) -> dict[str, Any]:
         """Exchanges the claim code of an allocation for this node's token and name."""
-        return _json_object(self._request("POST", "/api/v1/node/allocations/", json=claim))
+        return _json_object(self.request("POST", "/api/v1/node/allocations/", json=claim))
 
     def claim(self, run: str, attempt: int, nonce: str, ports: list[int]) -> NodeOrder:
         body = {"run": run, "attempt": attempt, "nonce": nonce, "ports": ports}
-        answer = self._request("POST", "/api/v1/node/claim/", json=body)
+        answer = self.request("POST", "/api/v1/node/claim/", json=body)
         try:
             return orders.parse(answer.json(), run, attempt)
         except (WireError, ValueError) as error:
@@ -116,7 +116,7 @@ class HubClient:
     def secrets(self, run: str, attempt: int, nonce: str) -> SecretValues:
         """Returns the values of the secrets that the order of this claim names."""
         body = {"run": run, "attempt": attempt, "nonce": nonce}
-        answer = self._request("POST", "/api/v1/node/secrets/", json=body)
+        answer = self.request("POST", "/api/v1/node/secrets/", json=body)
         try:
             return secret_values.parse(answer.json())
         except (WireError, ValueError) as error:
@@ -125,7 +125,7 @@ class HubClient:
     def report(self, report: Report) -> Ack:
         headers = {"Content-Type": "application/msgpack"}
         body = msgpack.packb(report.to_wire())
-        answer = self._request("POST", "/api/v1/node/report/", content=body, headers=headers)
+        answer = self.request("POST", "/api/v1/node/report/", content=body, headers=headers)
         try:
             return Ack.from_wire(msgpack.unpackb(answer.content))
         except (WireError, ValueError, msgpack.UnpackException) as error:
@@ -135,11 +135,11 @@ class HubClient:
     def download_snapshot(self, sha256: str, to: Path) -> None:
         """Downloads the snapshot to `to`, from the end of a part that an earlier call left there. Raises
         HubError, and OSError of the local disk."""
-        self._download(f"/api/v1/snapshots/{sha256}", to)
+        self.download(f"/api/v1/snapshots/{sha256}", to)
 
     def download_checkpoint_file(self, run: str, attempt: int, sha256: str, to: Path) -> None:
         """Downloads a file of the checkpoint with which the attempt begins, as `download_snapshot` does."""
-        self._download(f"{CHECKPOINTS}{run}/{attempt}/files/{sha256}", to)
+        self.download(f"{CHECKPOINTS}{run}/{attempt}/files/{sha256}", to)
 
     def checkpoint_store(self, run: str, attempt: int) -> Store:
         """Returns the hub as a store, in whose folder `files` is what `download_checkpoint_file` reads."""
@@ -149,12 +149,12 @@ class HubClient:
     def download_manifest(self, run: str, attempt: int, sha256: str, to: Path) -> None:
         """Downloads the list of the files of a dataset that the attempt reads, as `download_snapshot`
         does."""
-        self._download(f"/api/v1/node/manifests/{run}/{attempt}/{sha256}", to)
+        self.download(f"/api/v1/node/manifests/{run}/{attempt}/{sha256}", to)
 
     def register_peer_server(self, address: str, port: int) -> dict[str, str]:
         """Tells the hub where this node gives data to others. Returns its new `certificate` and `key` as PEM,
         and `ticket_key` in hexadecimal digits: what opens the tickets of others."""
-        answer = self._request("POST", "/api/v1/node/peer-server/", json={"address": address, "port": port})
+        answer = self.request("POST", "/api/v1/node/peer-server/", json={"address": address, "port": port})
         try:
             return {name: str(answer.json()[name]) for name in ("certificate", "key", "ticket_key")}
         except (ValueError, KeyError, TypeError) as error:
@@ -166,7 +166,7 @@ class HubClient:
         """Tells the hub which checkpoints are here. Returns, by name, the number of each that it takes now,
         and the numbers of those whose files are to be removed from a datastore, each with the keys of files
         that stay."""
-        answer = self._request("POST", f"{CHECKPOINTS}{run}/{attempt}/", json=announced)
+        answer = self.request("POST", f"{CHECKPOINTS}{run}/{attempt}/", json=announced)
         try:
             data = answer.json()
             numbers = {str(name): int(number) for name, number in data["numbers"].items()}
@@ -180,7 +180,7 @@ class HubClient:
 
     def deliver_checkpoint_part(self, run: str, attempt: int, number: int, part: JsonObject) -> None:
         """Tells the hub which files are this node's part of a checkpoint; they are uploaded already."""
-        self._request("POST", f"{CHECKPOINTS}{run}/{attempt}/{number}/", json=part)
+        self.request("POST", f"{CHECKPOINTS}{run}/{attempt}/{number}/", json=part)
 
     def note_removed_checkpoints(
         self, run: str, attempt: int, numbers: Sequence[int], problem: str, partial: Sequence[int]
@@ -189,7 +189,7 @@ class HubClient:
         `partial` only what was to stay; `problem`: why that could not be done, as a sentence, "" if it
         was."""
         body: JsonObject = {"numbers": [*numbers], "problem": problem, "shared": [*partial]}
-        self._request("POST", f"{CHECKPOINTS}{run}/{attempt}/removed/", json=body)
+        self.request("POST", f"{CHECKPOINTS}{run}/{attempt}/removed/", json=body)
 
     def note_stored_outputs(
         self, run: str, attempt: int, files: Sequence[JsonObject], removed: Sequence[str] = ()
@@ -197,9 +197,9 @@ class HubClient:
         """Tells the hub which outputs of the attempt are in a datastore, {"path", "size", "sha256"} each, and
         the paths of those that are not there any more."""
         body = {"files": [*files], "removed": [*removed]}
-        self._request("POST", f"/api/v1/node/stored-outputs/{run}/{attempt}/", json=body)
+        self.request("POST", f"/api/v1/node/stored-outputs/{run}/{attempt}/", json=body)
 
-    def _download(self, address: str, to: Path) -> None:
+    def download(self, address: str, to: Path) -> None:
         location = self._append(address, to, self._store.headers())
         if location and not self._store.append(location, to):
             self._append(address, to, {})
@@ -222,7 +222,7 @@ class HubClient:
 
     def upload_state(self, sha256: str) -> tuple[int, bool]:
         """Returns (bytes that the hub has, whether the upload is complete)."""
-        answer = self._request("HEAD", f"/api/v1/uploads/{sha256}")
+        answer = self.request("HEAD", f"/api/v1/uploads/{sha256}")
         return int(answer.headers.get(UPLOAD_OFFSET, 0)), answer.headers.get(UPLOAD_COMPLETE) == "true"
 
     def upload(self, sha256: str, data: bytes, offset: int, total: int) -> None:
@@ -230,9 +230,9 @@ class HubClient:
         another offset."""
         span = f"bytes {offset}-{offset + len(data) - 1}/{total}" if data else f"bytes */{total}"
         headers = {"Content-Range": span, "Content-Type": "application/octet-stream"}
-        self._request("PUT", f"/api/v1/uploads/{sha256}", content=data, headers=headers)
+        self.request("PUT", f"/api/v1/uploads/{sha256}", content=data, headers=headers)
 
-    def _request(self, method: str, path: str, **arguments: Any) -> httpx.Response:
+    def request(self, method: str, path: str, **arguments: Any) -> httpx.Response:
         try:
             answer = self._client.request(method, path, **arguments)
         except httpx.HTTPError as error:

@@ -46,6 +46,13 @@ class AckHandlers(Protocol):
     def settle(self, key: Key) -> None: ...
 
 
+class UpgradeListener(Protocol):
+    """What hears of the hub's answers; see Upgrader."""
+
+    def note_answer(self, ordered: int) -> None: ...
+    def note_refusal(self) -> None: ...
+
+
 class Uplink(threading.Thread):
     """The thread that sends reports. `advance` is called before each report with every tracked attempt,
     `on_settled` after the last report about one. `mask_of`: see TrackedAttempt."""
@@ -61,6 +68,7 @@ class Uplink(threading.Thread):
         telemetry: TelemetryQueue,
         advance: Callable[[TrackedAttempt], None],
         mask_of: Callable[[RunDir], LogMask | None],
+        upgrader: UpgradeListener,
         on_settled: Callable[[Key], None],
     ) -> None:
         super().__init__(name="uplink", daemon=True)
@@ -72,6 +80,7 @@ class Uplink(threading.Thread):
         self._telemetry = telemetry
         self._advance = advance
         self._mask_of = mask_of
+        self._upgrader = upgrader
         self._on_settled = on_settled
         self._is_requested = False
         self._agent = secrets.token_hex(8)
@@ -191,6 +200,7 @@ class Uplink(threading.Thread):
             # Perhaps the report is too large for a proxy on the way: smaller ones may pass.
             self._log_budget = max(MIN_LOG_BYTES, self._log_budget // 2)
             self._telemetry.on_rejected()
+            self._upgrader.note_refusal()
             raise
         self._log_budget = LOG_BYTES_PER_REPORT
         self._interval_s = min(60.0, max(0.05, ack.interval_s))
@@ -224,6 +234,7 @@ class Uplink(threading.Thread):
         for run, attempt, number, name in ack.checkpoints:
             if accepts_key("a request for a checkpoint from the hub", run, attempt):
                 self._handlers.collect((run, attempt), number, name)
+        self._upgrader.note_answer(ack.upgrade)
         for key in ack.settled:
             if accepts_key("the end of an attempt from the hub", *key):
                 self._handlers.settle(key)

@@ -65,6 +65,10 @@ class Node(Record):
     address: str = ""
     interface: str = ""
     agent_version: str = ""
+    agent_is_behind: bool = False
+    """True if the hub's version of the agent is newer."""
+    agent_remedy: str = ""
+    """How the node gets the hub's version if it cannot be ordered to; else empty."""
     cores: int = 0
     slots: int = 0
     """The number of slots. Each slot can hold one process without a GPU."""

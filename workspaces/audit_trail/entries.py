@@ -96,6 +96,8 @@ WORDS = {
     "node.removed": "removed the node",
     "node.resumed": "resumed the node",
     "node.revoked": "revoked the node",
+    "node.upgrade_canceled": "canceled the upgrade of the agents of",
+    "node.upgrade_ordered": "ordered another version of the agent for",
     "node.window_ended": "ended the window of the node",
     "node.window_set": "set a reserved or maintenance window of the node",
     "password.changed": "changed the password of",

@@ -6,8 +6,10 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from clusters.agent_upgrades.rollouts import UpgradeRefused, order_for_cluster
 from clusters.fair_share.shares import set_shares, share_rows
 from clusters.management.lookups import EXIT_REFUSED, cluster_named, operator_named
+from clusters.management.rollout_progress import add_upgrade_options, follow_rollout
 from clusters.models import Cluster, ProvidedMachine
 from clusters.overview import ClusterCard, cluster_card
 from clusters.provisioning import cluster_admin
@@ -70,6 +72,7 @@ class Command(HubCommand):
         shares = verbs.add_parser("shares", help="print the shares of the workspaces, or set some")
         shares.add_argument("name", metavar="NAME")
         shares.add_argument("shares", metavar="SLUG=SHARE", nargs="*")
+        _add_upgrade(verbs)
         for verb, words in VERBS.items():
             verbs.add_parser(verb, help=words).add_argument("name", metavar="NAME")
 
@@ -81,11 +84,12 @@ class Command(HubCommand):
                 "create": self._create,
                 "wait": self._wait,
                 "shares": self._shares,
+                "upgrade": self._upgrade,
             }.get(verb, self._change)(options)
         except SpecError as error:
             self.stderr.write(f"{error.field}: {error.message}")
             raise SystemExit(EXIT_REFUSED) from error
-        except ClusterInUse as error:
+        except (ClusterInUse, UpgradeRefused) as error:
             self.stderr.write(str(error))
             raise SystemExit(EXIT_REFUSED) from error
 
@@ -140,6 +144,15 @@ class Command(HubCommand):
                 f"\tused {row.gpu_hours:.1f} GPU-hours, {row.used_percent} % of all"
             )
 
+    def _upgrade(self, options: dict[str, Any]) -> None:
+        rollout = order_for_cluster(
+            cluster_named(options["name"]),
+            operator_named(options["user"]),
+            at_once=options["at_once"],
+            may_go_back=options["back"],
+        )
+        follow_rollout(rollout, self.stdout.write, wait=options["wait"])
+
     def _change(self, options: dict[str, Any]) -> None:
         cluster, operator = cluster_named(options["name"]), operator_named(options["user"])
         result = {"drain": "is drained", "resume": "takes runs", "delete": "is deleted"}[options["verb"]]
@@ -161,3 +174,12 @@ def _share(text: str) -> tuple[str, float]:
         return slug, float(value)
     except ValueError as error:
         raise SpecError(slug or "SLUG=SHARE", "must be given as SLUG=SHARE, such as vision=3") from error
+
+
+def _add_upgrade(verbs: Any) -> None:
+    upgrade = verbs.add_parser(
+        "upgrade", help="order its agents to run this hub's version, a few nodes at a time; runs go on"
+    )
+    upgrade.add_argument("name", metavar="NAME")
+    upgrade.add_argument("--at-once", type=int, default=1, metavar="N", help="nodes at a time (1)")
+    add_upgrade_options(upgrade, with_user=False)

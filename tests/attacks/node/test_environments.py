@@ -24,9 +24,10 @@ from tests.node.link import wheels
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.report import AttemptFact
-from trainhub_node.agent import Agent, prepare_folders
+from trainhub_node.agent import Agent
 from trainhub_node.environments import builder_account, interpreter
 from trainhub_node.launch import cache
+from trainhub_node.launch.folders import prepare_folders
 from trainhub_node.settings import NodeSettings
 
 pytestmark = [needs_root, pytest.mark.slow]

@@ -18,9 +18,10 @@ from tests.node.conftest import end_children
 from tests.node.hub import FakeHub
 from tests.node.link import wheels
 from trainhub_launch.order import EnvironmentSpec
-from trainhub_node.agent import Agent, prepare_folders
+from trainhub_node.agent import Agent
 from trainhub_node.launch import unpack
 from trainhub_node.launch.cache import SnapshotCache
+from trainhub_node.launch.folders import prepare_folders
 from trainhub_node.link.hub_client import HubClient
 
 pytestmark = needs_root

@@ -12,8 +12,8 @@ import pytest
 from tests.attacks.node.runner import as_account, needs_root, nobody
 from tests.node.builders import settings
 from tests.node.hub import FakeHub
-from trainhub_node.agent import prepare_folders
 from trainhub_node.attempts.watch import FileWatch
+from trainhub_node.launch.folders import prepare_folders
 from trainhub_node.machine.port_locks import PortLocks
 from trainhub_node.settings import SettingsError
 

@@ -8,10 +8,11 @@ import pytest
 
 from tests.node.builders import order, process, script, settings, snapshot
 from tests.node.hub import FakeHub
-from trainhub_node.agent import Agent, prepare_folders
+from trainhub_node.agent import Agent
 from trainhub_node.environments.build_process import _without_password
 from trainhub_node.launch import cache
 from trainhub_node.launch.cache import SnapshotCache
+from trainhub_node.launch.folders import prepare_folders
 from trainhub_node.link.hub_client import HubClient
 from trainhub_node.settings import NodeSettings
 from trainhub_node.untrusted import removal

@@ -47,6 +47,7 @@ PAGES = (
     "/clusters/{cluster}/",
     "/clusters/{cluster}/edit/",
     "/clusters/{cluster}/shares/",
+    "/clusters/{cluster}/agents/",
     "/clusters/{cluster}/windows/",
     "/clusters/hpc/",
     "/clusters/hpc/edit/",

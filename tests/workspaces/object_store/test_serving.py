@@ -143,7 +143,7 @@ class TestClients:
     ) -> None:
         to = tmp_path / "arrived"
         to.write_bytes(CONTENT[:known])
-        HubClient(str(client.base_url), "token")._download(f"/{sha256}", to)
+        HubClient(str(client.base_url), "token").download(f"/{sha256}", to)
         assert to.read_bytes() == CONTENT
         # A copy on the hub's disk shows that the hub has sent it all.
         is_copied = not is_reached and not known

@@ -1,0 +1,1 @@
+"""What hub and nodes exchange about other versions of the node program."""
