@@ -43,8 +43,17 @@ class SimulatedNode:
     """`live` reports until it is cancelled: every second while it holds something, every five while it does
     not."""
 
-    def __init__(self, name: str, token: str, client: httpx.AsyncClient, tally: Tally, gpus: int = 8) -> None:
-        self.name = name
+    def __init__(
+        self,
+        name: str,
+        token: str,
+        client: httpx.AsyncClient,
+        tally: Tally,
+        *,
+        gpus: int = 8,
+        runs_for_s: float = RUNS_FOR_S,
+    ) -> None:
+        self.name, self._runs_for_s = name, runs_for_s
         self._client, self._tally = client, tally
         self._headers = {"Authorization": f"Bearer {token}"}
         self._agent, self._sequence = secrets.token_hex(16), 0
@@ -200,7 +209,7 @@ class SimulatedNode:
         self._tell(
             key, replace(part.fact, members=members, logs=dict.fromkeys(part.logs, len(LINE))), "running"
         )
-        asyncio.get_running_loop().call_later(RUNS_FOR_S, self._finish, key)
+        asyncio.get_running_loop().call_later(self._runs_for_s, self._finish, key)
 
     def _finish(self, key: Key) -> None:
         part = self._parts.get(key)

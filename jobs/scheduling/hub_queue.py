@@ -22,7 +22,7 @@ from trainhub_launch.scheduler.placement import Placement
 from trainhub_launch.scheduler.queue import Line
 from trainhub_launch.scheduler.rejections import Refusal, not_now
 
-# A run with so many in front of it does not say which is next to it: that would change all the time.
+# A run with more in front of it does not say which is next to it: that would change all the time.
 MANY = 100
 BEHIND = "Waiting behind"
 
@@ -83,7 +83,7 @@ class HubQueue(ClusterQueue):
         return self._line.is_out_of_reach(needs)
 
     def pass_over(self, run: WaitingRun, needs: Demand) -> str:
-        in_front = self._line.in_front(needs) if self._line.waiting_count < MANY else None
+        in_front = self._line.in_front(needs) if self._line.waiting_count <= MANY else None
         self._line.append(needs, run)
         return f"{BEHIND} more than {MANY} runs." if in_front is None else _behind(run, in_front)
 

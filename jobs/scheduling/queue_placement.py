@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 
 from clusters.kinds import backend_of
 from clusters.models import Cluster
+from clusters.node_facts import REUSED_FOR_S
 from jobs.models import Run
 from jobs.placements.attempt_start import fail_run
 from jobs.queues import queue_order, waiting_runs
@@ -36,32 +37,40 @@ _whole_due: dict[str, float] = {}
 process_caches.register(_whole_due.clear)
 
 
-def place_queued(only: Collection[str] | None = None, max_age_s: float = 0.0) -> None:
+def place_queued(only: Collection[str] | None = None, max_age_s: float = 0.0) -> bool:
     """Places the runs that fit, in queue order, in all clusters or only in those named. `max_age_s`: what the
-    nodes are, apart from the leases on them, may have been read so long ago.
+    nodes are, apart from the leases on them, may have been read so long ago, and REUSED_FOR_S ago for a long
+    queue. Returns whether a queue is long.
 
     The others get a sentence about what they wait for, in a long queue some seconds later. Several workers
     may call this at the same time.
     """
-    for _ in range(MAX_WALKS):
+    for walks in range(MAX_WALKS):
         queues = waiting_runs.read_queues(only)
         if queues.unreadable:
             _fail_unreadable(queues.unreadable)
         # The end of each run leads here, and mostly no other one waits.
         if not queues.by_cluster:
-            return
+            return False
         clusters = {cluster.name: cluster for cluster in _clusters()}
         quotas = QuotaBook()
         try:
             for name, queue in queues.by_cluster.items():
                 if name in clusters:
-                    _place_queue(clusters[name], queue, quotas, max_age_s)
+                    # Runs end all the time while a queue is long, and reading the nodes takes longest.
+                    age_s = REUSED_FOR_S if is_long(queue) and not walks else max_age_s
+                    _place_queue(clusters[name], queue, quotas, age_s)
                 else:
                     _fail_all(queue)
         except StaleOffers:
             max_age_s = 0.0
             continue
-        return
+        return any(map(is_long, queues.by_cluster.values()))
+    return True
+
+
+def is_long(queue: WaitingQueue) -> bool:
+    return len(queue.runs) > SHORT_QUEUE
 
 
 @compiled
@@ -71,12 +80,13 @@ def _clusters() -> QuerySet[Cluster]:
 
 def _place_queue(cluster: Cluster, queue: WaitingQueue, quotas: QuotaBook, max_age_s: float) -> None:
     begin = time.monotonic()
-    is_whole = len(queue.runs) <= SHORT_QUEUE or begin >= _whole_due.get(cluster.name, 0.0)
+    is_whole = not is_long(queue) or begin >= _whole_due.get(cluster.name, 0.0)
     cluster_queue = _queue_of(cluster, quotas, max_age_s, is_whole=is_whole)
     walk = QueueWalk(cluster_queue, queue, _fail_internal, is_whole=is_whole)
     walk.walk(queue_order.in_order(cluster, queue))
     if is_whole:
         store_sentences(walk.notes)
+    if is_whole and is_long(queue):
         end = time.monotonic()
         _whole_due[cluster.name] = end + max(WHOLE_EVERY_S, (end - begin) / WHOLE_PART)
 
