@@ -57,9 +57,8 @@ class SimulatedNode:
         self._client, self._tally = client, tally
         self._headers = {"Authorization": f"Bearer {token}"}
         self._agent, self._sequence = secrets.token_hex(16), 0
-        self._interval_s, self._interval_is_for_live = IDLE_S, False
+        self._interval_s, self._interval_is_for_live, self._nonces = IDLE_S, False, dict[Key, str]()
         self._parts: dict[Key, Part] = {}
-        self._nonces: dict[Key, str] = {}
         self._news = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._asking: set[Key] = set()

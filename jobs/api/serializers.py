@@ -157,16 +157,8 @@ class AttemptSerializer(serializers.Serializer[object]):
 
 
 class QueueStandingSerializer(serializers.Serializer[QueueStanding]):
-    place = serializers.IntegerField(
-        allow_null=True,
-        help_text=(
-            "From 1; the runs of all workspaces count. Null if more than 200 runs wait, and this one came in "
-            "the last 2 seconds."
-        ),
-    )
-    total = serializers.IntegerField(
-        help_text="How many runs wait for the cluster; of more than 200, as counted at most 2 seconds ago."
-    )
+    place = serializers.IntegerField(allow_null=True, help_text="From 1, of all workspaces; null: too new.")
+    total = serializers.IntegerField(help_text="How many runs wait for the cluster.")
     sentence = serializers.CharField(
         help_text="The place, and what the workspace has used of the cluster compared with its share."
     )

@@ -105,7 +105,7 @@ class HubQueue(ClusterQueue):
 
     def _why(self, turn: QueuedRun, *, is_head: bool) -> str:
         """Returns why a run waits that has nobody in front; may preempt others for it."""
-        run, nodes = turn.run, self._nodes(turn.run)
+        run = turn.run
         if run.pk in self._expecting and (sentence := preemption.pending_sentence(run)):
             return sentence
         if is_head and (sentence := preemption.preempt(self._cluster, run, turn.needs, self._line.nodes)):
@@ -114,6 +114,7 @@ class HubQueue(ClusterQueue):
         if not self._is_whole and (sentence := _own_sentence(run)):
             # It names what is free now, and would be written again after each end of a run.
             return sentence
+        nodes = self._nodes(run)
         return (
             scaling_messages.waiting_sentence(self._cluster, turn.needs, nodes, timezone.now())
             or not_now(turn.needs, nodes).sentence

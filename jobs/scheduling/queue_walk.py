@@ -40,7 +40,8 @@ class RunReader:
         knows that it will not look at them."""
         if waiting.pk not in self._rows:
             next_ones, place = [waiting.pk], 0
-            while len(next_ones) < self._read_at_once and (place < len(self._ahead) or self._extend()):
+            # Not far ahead: mostly all that follow are passed over.
+            while place < self._read_at_once and (place < len(self._ahead) or self._extend()):
                 if not is_passed_over(self._ahead[place]):
                     next_ones.append(self._ahead[place].pk)
                 place += 1
