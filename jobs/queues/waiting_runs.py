@@ -50,10 +50,12 @@ class DemandGroup:
 
 @dataclass(eq=False)
 class WaitingRun:
-    """A queued run. `sentence`: why it waits, as this process has last stored or read it, None = unknown."""
+    """A queued run. `attempt`: the number of the last one. `sentence`: why it waits, as this process has last
+    stored it, None = unknown."""
 
     pk: str
     number: int
+    attempt: int
     group: DemandGroup
     turn: Turn[int, int]
     sentence: str | None = None
@@ -119,64 +121,75 @@ class WaitingQueues:
         return self.by_cluster.get(cluster) or WaitingQueue(cluster)
 
 
-# Of a run: what may change while it waits. Id, priority, person and since when it is at the head.
-_Row = tuple[str, int, int | None, datetime | None]
+# What may change of a run from one reading to the next.
+_CHANGING = ("attempt", "priority", "created_by", "claimed_at")
+_Row = tuple[str, int, int, int | None, datetime | None]
 
 
 class _Memory:
-    """What this process remembers: the queued runs and nothing else. The lock is never taken while another
-    one is awaited, except for reads."""
+    """What this process remembers: the queued runs and nothing else. Who has the lock only reads from the
+    database, and so waits for nobody."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.clear()
+        self._forget()
 
     def clear(self) -> None:
         with self._lock:
-            self._runs: dict[str, WaitingRun] = {}
-            self._unreadable: set[str] = set()
-            self._queues: dict[str, WaitingQueue] = {}
-            self._groups: dict[tuple[object, ...], DemandGroup] = {}
+            self._forget()
 
     def read(self, clusters: Iterable[str] | None) -> WaitingQueues:
         with self._lock:
-            rows = {row[0]: row for row in _queued_rows()}
-            for pk in self._runs.keys() - rows.keys():
-                self._remove(self._runs.pop(pk))
-            self._unreadable &= rows.keys()
-            for pk, run in self._runs.items():
-                self._refresh(run, rows[pk])
-            new = sorted(rows.keys() - self._runs.keys() - self._unreadable)
-            for start in range(0, len(new), READ_AT_ONCE):
-                self._add_new(new[start : start + READ_AT_ONCE])
-            names = self._queues.keys() if clusters is None else self._queues.keys() & set(clusters)
-            for name in names:
-                self._resize(self._queues[name])
-            return WaitingQueues(
-                {name: self._queues[name].copy() for name in names}, tuple(sorted(self._unreadable))
-            )
+            try:
+                self._catch_up()
+                names = self._queues.keys() if clusters is None else self._queues.keys() & set(clusters)
+                for name in names:
+                    self._resize(self._queues[name])
+                queues = {name: self._queues[name].copy() for name in names}
+            except Exception:
+                # Whatever it was, the next reading starts from the database alone.
+                self._forget()
+                raise
+            return WaitingQueues(queues, tuple(sorted(self._unreadable)))
+
+    def _forget(self) -> None:
+        self._runs: dict[str, WaitingRun] = {}
+        self._unreadable: set[str] = set()
+        self._queues: dict[str, WaitingQueue] = {}
+        self._groups: dict[tuple[object, ...], DemandGroup] = {}
+
+    def _catch_up(self) -> None:
+        rows = {row[0]: row for row in _queued_rows()}
+        for pk in self._runs.keys() - rows.keys():
+            self._remove(self._runs.pop(pk))
+        self._unreadable &= rows.keys()
+        for pk, run in self._runs.items():
+            self._refresh(run, rows[pk])
+        new = sorted(rows.keys() - self._runs.keys() - self._unreadable)
+        for start in range(0, len(new), READ_AT_ONCE):
+            self._add_new(new[start : start + READ_AT_ONCE])
 
     def _add_new(self, pks: Collection[str]) -> None:
-        fields = ("pk", "number", "created_at", "workspace", "created_by", "priority", "claimed_at", "spec")
-        rows = Run.objects.filter(pk__in=pks, state=RunState.QUEUED).order_by().values_list(*fields)
-        for pk, number, created_at, workspace, person, priority, claimed_at, stored in rows:
+        rows = Run.objects.filter(pk__in=pks, state=RunState.QUEUED).order_by()
+        for row in rows.only("number", "workspace", "created_at", "spec", *_CHANGING):
+            person = row.created_by_id or 0
             # A spec that an earlier version wrote may not be readable any more; the other runs must still be
             # placed.
             try:
-                group = self._group_of(read_spec(stored), workspace, person or 0)
+                group = self._group_of(read_spec(row.spec), row.workspace_id, person)
             except Exception:
-                log.exception("The spec of run %s cannot be read", pk)
-                self._unreadable.add(pk)
+                log.exception("The spec of run %s cannot be read", row.pk)
+                self._unreadable.add(row.pk)
                 continue
             turn = Turn(
-                submitted_at=created_at.timestamp(),
-                run=f"{number:010}-{pk}",
-                workspace=workspace,
-                person=person or 0,
-                priority=priority,
-                claimed_at=_timestamp(claimed_at),
+                submitted_at=row.created_at.timestamp(),
+                run=f"{row.number:010}-{row.pk}",
+                workspace=row.workspace_id,
+                person=person,
+                priority=row.priority,
+                claimed_at=_timestamp(row.claimed_at),
             )
-            self._runs[pk] = run = WaitingRun(pk, number, group, turn)
+            self._runs[row.pk] = run = WaitingRun(row.pk, row.number, row.attempt, group, turn)
             self._insert(run)
 
     def _insert(self, run: WaitingRun) -> None:
@@ -208,7 +221,10 @@ class _Memory:
 
     def _refresh(self, run: WaitingRun, row: _Row) -> None:
         """Takes over what has changed."""
-        _, priority, person, claimed_at = row
+        _, attempt, priority, person, claimed_at = row
+        if attempt != run.attempt:
+            # It has started meanwhile, and says why it was queued again.
+            run.attempt, run.sentence = attempt, None
         values = priority, person or 0, _timestamp(claimed_at)
         if values == (run.turn.priority, run.turn.person, run.turn.claimed_at):
             return
@@ -251,7 +267,7 @@ def read_queues(clusters: Iterable[str] | None = None) -> WaitingQueues:
 @compiled
 def _queued_rows() -> QuerySet[Run, _Row]:
     queued = Run.objects.filter(state=RunState.QUEUED).order_by()
-    return queued.values_list("pk", "priority", "created_by", "claimed_at")
+    return queued.values_list("pk", *_CHANGING)
 
 
 def _weight(needs: Demand) -> float:
