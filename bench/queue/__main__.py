@@ -9,10 +9,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,7 +22,7 @@ import httpx
 from bench.idle import scheduled_s
 from bench.scale import CLUSTER, Watch, placing_s, reporting, spec
 from bench.support.limits import Limits, median
-from bench.support.postgresql import postgresql
+from bench.support.postgresql import Database, postgresql
 from bench.support.simulated_nodes import Tally
 from bench.support.stack import Stack, stack, summary
 
@@ -150,10 +152,18 @@ class Visitor:
             due = max(due + every_s, time.monotonic())
 
 
-def cpu_of(hub: Stack) -> dict[str, float]:
-    """Returns the CPU seconds that the web server and the worker have taken so far."""
+def cpu_of(hub: Stack, database: Database) -> dict[str, float]:
+    """Returns the CPU seconds taken so far: by the hub's processes, the database, this script with its nodes,
+    and by everything on the machine."""
     pids = {name: int((hub.data / "run" / f"{name}.pid").read_text()) for name in ("web", "worker")}
-    return {name: scheduled_s(pid) for name, pid in pids.items()}
+    ticks = [int(number) for number in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+    whole = (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+    return {
+        **{name: scheduled_s(pid) for name, pid in pids.items()},
+        "database": database.cpu_s(),
+        "simulation": time.process_time(),
+        "machine": whole,
+    }
 
 
 def printed(hub: Stack, code: str, mark: str) -> str:
@@ -161,7 +171,9 @@ def printed(hub: Stack, code: str, mark: str) -> str:
     return hub.shell(code).partition(mark)[2].splitlines()[0]
 
 
-async def measure(hub: Stack, options: argparse.Namespace) -> tuple[Times, Times, list[float], bool]:
+async def measure(
+    hub: Stack, database: Database, options: argparse.Namespace
+) -> tuple[Times, Times, list[float], bool]:
     """Returns the times without and with a queue, from the end of each run to the next placement, and whether
     all was as it should be."""
     tally, limits = Tally(), httpx.Limits(keepalive_expiry=4.0)
@@ -180,10 +192,11 @@ async def measure(hub: Stack, options: argparse.Namespace) -> tuple[Times, Times
         count = options.queued - options.queued // 10
         await asyncio.to_thread(hub.shell, FILL % (visitor.last["id"], count))
         await asyncio.sleep(SETTLE_S)
-        since, cpu, begun = time.time(), cpu_of(hub), time.monotonic()
+        since, cpu, begun = time.time(), cpu_of(hub, database), time.monotonic()
         during = await visitor.visit(options.seconds, options.queued / 10 / options.seconds)
         seconds = time.monotonic() - begun
-        shares = [f"{name} {(now - cpu[name]) / seconds:.0%} of a core" for name, now in cpu_of(hub).items()]
+        used = {name: (now - cpu[name]) / seconds for name, now in cpu_of(hub, database).items()}
+        shares = [f"{name} {share:.0%} of a core" for name, share in used.items()]
         waiting = await asyncio.to_thread(printed, hub, WAITING, "WAITING")
         during.show(f"with a queue, of which {waiting.strip()} wait still; {', '.join(shares)}")
         gaps: list[float] = json.loads(await asyncio.to_thread(printed, hub, GAPS % (CLUSTER, since), "GAPS"))
@@ -205,7 +218,7 @@ def main() -> int:
     options = parser.parse_args()
     with postgresql() as database, stack(DATABASE_URL=database.url) as hub:
         try:
-            before, during, gaps, whole = asyncio.run(measure(hub, options))
+            before, during, gaps, whole = asyncio.run(measure(hub, database, options))
         except (RuntimeError, httpx.HTTPError):
             print((hub.data / "logs" / "web.log").read_text()[-4000:], file=sys.stderr)
             raise
