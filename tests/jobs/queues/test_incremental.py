@@ -143,7 +143,7 @@ def place_each() -> None:
     cluster_queue.finish(queue)
 
 
-def outcome_of(place: Callable[[], None]) -> tuple[Any, Any, Any]:
+def outcome_of(place: Callable[[], object]) -> tuple[Any, Any, Any]:
     """Returns what the runs hold, who is at the head, and what each run says; nothing of it stays."""
     with transaction.atomic():
         # However long the test takes, the nodes report.
