@@ -19,6 +19,8 @@ from jobs.data_orders.models import DataOrder as DataOrder  # noqa: PLC0414  # e
 from jobs.hub_files.models import FileFetch as FileFetch  # noqa: PLC0414  # exported
 from jobs.lineage.models import DatasetOrigin as DatasetOrigin  # noqa: PLC0414  # exported
 from jobs.lineage.models import DatasetUse as DatasetUse  # noqa: PLC0414  # exported
+from jobs.log_shipping.models import LogProgress as LogProgress  # noqa: PLC0414  # exported
+from jobs.log_shipping.models import LogTarget as LogTarget  # noqa: PLC0414  # exported
 from jobs.prepared_environments import PreparedEnvironment as PreparedEnvironment  # noqa: PLC0414  # exported
 from jobs.querysets import RunQuerySet
 from jobs.sources.models import FetchedCommit as FetchedCommit  # noqa: PLC0414  # exported

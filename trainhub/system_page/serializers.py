@@ -100,6 +100,23 @@ class BacklogSerializer(serializers.Serializer[Any]):
     oldest_at = serializers.DateTimeField(allow_null=True)
 
 
+class LogTargetStateSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="Whose runs: a workspace, or all workspaces.")
+    host = serializers.CharField()
+    word = serializers.CharField(help_text="working, failing, or unused: nothing has arrived there yet.")
+    kind = serializers.CharField(help_text="otlp or loki.")
+    lines = serializers.IntegerField(help_text="Lines that have arrived there.")
+    refused_lines = serializers.IntegerField(help_text="Lines that were left out because it refused them.")
+    last_refusal = serializers.CharField()
+    last_accepted_at = serializers.DateTimeField(allow_null=True)
+    last_error = serializers.CharField()
+    failing_since = serializers.DateTimeField(allow_null=True)
+    behind_bytes = serializers.IntegerField(help_text="What waits, as of the last round.")
+    behind_since = serializers.DateTimeField(
+        allow_null=True, help_text="When the oldest line that waits arrived at the hub."
+    )
+
+
 class StepDelaySerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     meaning = serializers.CharField()
@@ -120,6 +137,7 @@ class SystemSerializer(serializers.Serializer[Any]):
     tasks = TimingSerializer(many=True, help_text="Durations of tasks.")
     task_waits = TimingSerializer(many=True, help_text="From the message for a task to its start.")
     backlogs = BacklogSerializer(many=True)
+    log_targets = LogTargetStateSerializer(many=True, help_text="Log systems that get the lines of runs.")
     delays = StepDelaySerializer(many=True, help_text="Steps of the launches of the last hour.")
     database = serializers.CharField()
     database_bytes = serializers.IntegerField(allow_null=True)

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from django.conf import settings
 
+from jobs.log_shipping.targets import LogTargetState, all_targets, state_of
 from jobs.models import Run
 from jobs.prometheus.launch_delays import StepDelay, launch_delays
 from jobs.states import ACTIVE, RunState
@@ -86,6 +87,7 @@ class System:
     tasks: list[Timing]
     task_waits: list[Timing]
     backlogs: list[Backlog]
+    log_targets: list[LogTargetState]
     delays: list[StepDelay]
     database: str
     database_bytes: int | None
@@ -115,6 +117,7 @@ def system_summary(now: datetime) -> System:
         tasks=timings_of("trainhub_task_seconds", living),
         task_waits=timings_of("trainhub_task_wait_seconds", living),
         backlogs=[*_messages(living), *_backlogs()],
+        log_targets=[state_of(target) for target in all_targets()],
         delays=launch_delays(now),
         database={"postgresql": "PostgreSQL", "sqlite3": "SQLite"}.get(database, database),
         database_bytes=database_bytes(),

@@ -47,7 +47,13 @@ _NAMES = [
 ]
 _PREFIXES = ("ALERT_", "MAX_", "METRIC_", "MODEL_SCAN_", "PROVIDER_", "TELEMETRY_KEEP_")
 # Under other names in Django's settings.
-_RENAMED = {"SESSION_DAYS": "SESSION_COOKIE_AGE", "EMAIL_FROM": "DEFAULT_FROM_EMAIL", "SIGN_IN": "SIGN_IN"}
+_RENAMED = {
+    "SESSION_DAYS": "SESSION_COOKIE_AGE",
+    "EMAIL_FROM": "DEFAULT_FROM_EMAIL",
+    "SIGN_IN": "SIGN_IN",
+    "SHIP_LOGS_TO": "LOG_DESTINATION",
+    "SHIP_LOGS_LINE_BYTES": "LOG_LINE_BYTES",
+}
 
 
 def own_codes() -> dict[str, str]:

@@ -157,6 +157,7 @@ class TestLive:
               const fallBack = () => {
                 if (box.scrollTop <= before) return requestAnimationFrame(fallBack);
                 box.scrollTop = before;
+                box.dispatchEvent(new Event('scroll'));
                 window.fellBack = true;
               };
               fallBack();
