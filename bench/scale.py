@@ -19,7 +19,7 @@ import httpx
 
 from bench.idle import cpu_s, pss_mib
 from bench.support.limits import Limits
-from bench.support.simulated_nodes import SimulatedNode, Tally
+from bench.support.simulated_nodes import RUNS_FOR_S, SimulatedNode, Tally
 from bench.support.stack import Stack, stack, summary
 
 CLUSTER = "simulated"
@@ -86,10 +86,15 @@ class Meter:
 
 
 @asynccontextmanager
-async def reporting(hub: Stack, count: int, tally: Tally) -> AsyncIterator[list[SimulatedNode]]:
+async def reporting(
+    hub: Stack, count: int, tally: Tally, runs_for_s: float = RUNS_FOR_S
+) -> AsyncIterator[list[SimulatedNode]]:
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=4.0)
     async with httpx.AsyncClient(base_url=hub.url, limits=limits, timeout=60) as client:
-        nodes = [SimulatedNode(name, token, client, tally) for name, token in enrolled(hub, count).items()]
+        nodes = [
+            SimulatedNode(name, token, client, tally, runs_for_s=runs_for_s)
+            for name, token in enrolled(hub, count).items()
+        ]
         tasks = [asyncio.create_task(node.live(5.0 * index / count)) for index, node in enumerate(nodes)]
         try:
             yield nodes

@@ -137,6 +137,24 @@ def set_waiting_reason(run_id: str, reason: Reason, facts: Mapping[str, object])
     return True
 
 
+def set_waiting_reasons(reason: Reason, facts: Mapping[str, Mapping[str, object]]) -> None:
+    """Like `set_waiting_reason`, for many runs in a few queries. `facts`: by the ids of the runs."""
+    with transaction.atomic():
+        # In one order everywhere, so that two workers cannot wait for each other.
+        queued = Run.objects.filter(pk__in=facts, state=RunState.QUEUED).order_by("pk")
+        rows = queued.select_for_update().only("number", "workspace_id", "attempt", "reason", "facts")
+        changed = [run for run in rows if run.reason != reason or run.facts != facts[run.pk]]
+        first = [run for run in changed if run.reason != reason]
+        RunEvent.objects.bulk_create(
+            RunEvent(run=run, attempt=run.attempt, reason=reason, message=reason.sentence(**facts[run.pk]))
+            for run in first
+        )
+        for run in changed:
+            run.reason, run.facts = reason, dict(facts[run.pk])
+            publish_change(run, RunState.QUEUED, reason)
+        Run.objects.bulk_update(changed, ["reason", "facts"], batch_size=250)
+
+
 def update_reason(run: Run, reason: Reason, facts: Mapping[str, object]) -> None:
     """Replaces the reason of a failed run by the one found in its logs, if the run is still at this
     attempt."""

@@ -43,14 +43,22 @@ class SimulatedNode:
     """`live` reports until it is cancelled: every second while it holds something, every five while it does
     not."""
 
-    def __init__(self, name: str, token: str, client: httpx.AsyncClient, tally: Tally, gpus: int = 8) -> None:
-        self.name = name
+    def __init__(
+        self,
+        name: str,
+        token: str,
+        client: httpx.AsyncClient,
+        tally: Tally,
+        *,
+        gpus: int = 8,
+        runs_for_s: float = RUNS_FOR_S,
+    ) -> None:
+        self.name, self._runs_for_s = name, runs_for_s
         self._client, self._tally = client, tally
         self._headers = {"Authorization": f"Bearer {token}"}
         self._agent, self._sequence = secrets.token_hex(16), 0
-        self._interval_s, self._interval_is_for_live = IDLE_S, False
+        self._interval_s, self._interval_is_for_live, self._nonces = IDLE_S, False, dict[Key, str]()
         self._parts: dict[Key, Part] = {}
-        self._nonces: dict[Key, str] = {}
         self._news = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._asking: set[Key] = set()
@@ -200,7 +208,7 @@ class SimulatedNode:
         self._tell(
             key, replace(part.fact, members=members, logs=dict.fromkeys(part.logs, len(LINE))), "running"
         )
-        asyncio.get_running_loop().call_later(RUNS_FOR_S, self._finish, key)
+        asyncio.get_running_loop().call_later(self._runs_for_s, self._finish, key)
 
     def _finish(self, key: Key) -> None:
         part = self._parts.get(key)

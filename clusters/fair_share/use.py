@@ -22,6 +22,8 @@ from workspaces.database.compiled_queries import compiled
 
 # The ids of a workspace and a person.
 UserKey = tuple[int, int]
+# Of a lease: workspace, person, GPUs, process slots, begin and end.
+_LeaseRow = tuple[int | None, int, list[str], int, datetime, datetime | None]
 # So many leases are added to the accounts in one transaction.
 MAX_FOLDED = 500
 
@@ -38,7 +40,7 @@ def use_of(
     seconds = (now or timezone.now()).timestamp()
     use: dict[UserKey, float] = defaultdict(float)
     rows: Iterable[tuple[int, int, float, datetime]]
-    leases: Iterable[Lease]
+    leases: Iterable[_LeaseRow]
     if workspaces is not None and len(workspaces) == 1:
         # Mostly one workspace waits.
         (one,) = workspaces
@@ -53,8 +55,8 @@ def use_of(
     # Thousands of people may have an account; an `Account` for each would double the time.
     for workspace, person, amount, as_of in rows:
         use[workspace, person] += amount * fair_share.decay(seconds - as_of.timestamp(), half_life)
-    for lease in leases:
-        use[lease.workspace_id or 0, lease.person] += _charge(lease, seconds)
+    for owner, who, gpus, slots, created_at, released_at in leases:
+        use[owner or 0, who] += _charge(len(gpus), slots, created_at, released_at, seconds)
     return dict(use)
 
 
@@ -63,8 +65,10 @@ def _accounts(cluster_id: int) -> QuerySet[UseAccount, tuple[int, int, float, da
     return rows.values_list("workspace", "person", "amount", "as_of")
 
 
-def _uncharged(cluster_id: int) -> QuerySet[Lease]:
-    return Lease.objects.filter(node__cluster_id=cluster_id, charged_at=None).exclude(workspace=None)
+def _uncharged(cluster_id: int) -> QuerySet[Lease, _LeaseRow]:
+    leases = Lease.objects.filter(node__cluster_id=cluster_id, charged_at=None).exclude(workspace=None)
+    # Tuples instead of model instances, because a busy cluster has thousands.
+    return leases.values_list("workspace", "person", "gpus", "slots", "created_at", "released_at")
 
 
 @compiled
@@ -75,7 +79,7 @@ def _accounts_of(
 
 
 @compiled
-def _uncharged_of(cluster_id: int, workspace_id: int) -> QuerySet[Lease]:
+def _uncharged_of(cluster_id: int, workspace_id: int) -> QuerySet[Lease, _LeaseRow]:
     return _uncharged(cluster_id).filter(workspace_id=workspace_id)
 
 
@@ -116,7 +120,9 @@ def _add_to_accounts(leases: list[Lease], now: datetime) -> None:
     months: dict[tuple[int, date, int], float] = defaultdict(float)
     for lease in leases:
         workspace = lease.workspace_id or 0
-        amounts[lease.node.cluster_id, workspace, lease.person] += _charge(lease, now.timestamp())
+        amounts[lease.node.cluster_id, workspace, lease.person] += _charge(
+            len(lease.gpus), lease.slots, lease.created_at, lease.released_at, now.timestamp()
+        )
         for month, seconds in _by_month(lease.created_at, lease.released_at or now):
             months[workspace, month, lease.person] += len(lease.gpus) * seconds
     # In one order everywhere, so that two workers cannot wait for each other.
@@ -132,10 +138,9 @@ def _add_to_accounts(leases: list[Lease], now: datetime) -> None:
         MonthlyUse.objects.filter(pk=monthly.pk).update(gpu_seconds=F("gpu_seconds") + gpu_seconds)
 
 
-def _charge(lease: Lease, now: float) -> float:
-    end = now if lease.released_at is None else lease.released_at.timestamp()
-    per_second = fair_share.weight(len(lease.gpus), lease.slots)
-    return per_second * fair_share.charge(lease.created_at.timestamp(), end, now, half_life_s())
+def _charge(gpus: int, slots: int, begin: datetime, end: datetime | None, now: float) -> float:
+    end_s = now if end is None else end.timestamp()
+    return fair_share.weight(gpus, slots) * fair_share.charge(begin.timestamp(), end_s, now, half_life_s())
 
 
 def _month_of(at: datetime) -> date:

@@ -11,8 +11,8 @@ from jobs.api.cause_serializers import CauseSerializer
 from jobs.causes.reasons import WITHOUT_CAUSE
 from jobs.environment_findings.failure_remedies import failure_remedy
 from jobs.models import Attempt, Checkpoint, Run
-from jobs.scheduling import queue_order
-from jobs.scheduling.queue_order import QueueStanding
+from jobs.queues import standings
+from jobs.queues.standings import QueueStanding
 from jobs.states import RunKind
 from trainhub_launch.findings import Finding
 from trainhub_launch.frameworks import stored_framework
@@ -157,7 +157,7 @@ class AttemptSerializer(serializers.Serializer[object]):
 
 
 class QueueStandingSerializer(serializers.Serializer[QueueStanding]):
-    place = serializers.IntegerField(help_text="From 1; the runs of all workspaces count.")
+    place = serializers.IntegerField(allow_null=True, help_text="From 1, of all workspaces; null: too new.")
     total = serializers.IntegerField(help_text="How many runs wait for the cluster.")
     sentence = serializers.CharField(
         help_text="The place, and what the workspace has used of the cluster compared with its share."
@@ -191,7 +191,7 @@ class RunDetailSerializer(RunSerializer):
 
     @extend_schema_field(QueueStandingSerializer(allow_null=True))
     def get_queue(self, run: Run) -> dict[str, Any] | None:
-        standing = queue_order.standing_of(run)
+        standing = standings.standing_of(run)
         return None if standing is None else dict(QueueStandingSerializer(standing).data)
 
     @extend_schema_field(PlanSerializer(allow_null=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 
 from django.db import transaction
 
@@ -13,11 +12,12 @@ from jobs import lifecycle
 from jobs.checkpoints import origins, restoring
 from jobs.models import Run
 from jobs.placements.attempt_start import fail_run, record_why, start_attempt
+from jobs.queues.demands import QueuedRun
+from jobs.queues.waiting_runs import WaitingQueue, WaitingRun
 from jobs.quotas.quota_check import QuotaBook, lock_quotas
 from jobs.scheduling.environment_waits import EnvironmentWaits
-from jobs.scheduling.queue_order import QueuedRun
 from jobs.states import RunState
-from trainhub_launch.scheduler.capacity import FreeNode
+from trainhub_launch.scheduler.capacity import Demand, FreeNode
 from trainhub_launch.scheduler.placement import Placement
 from trainhub_launch.scheduler.rejections import Refusal
 
@@ -35,31 +35,54 @@ class ClusterQueue(ABC):
         self._environments = EnvironmentWaits()
         self._forbidden: dict[int, Refusal | None] = {}
 
-    def process(self, turn: QueuedRun) -> None:
-        """Places the run, fails it, or records why it waits. Raises StaleOffers."""
+    def process(self, turn: QueuedRun) -> str:
+        """Places the run, fails it, or records why it waits. Returns the sentence that holds for the other
+        runs of its group, too, in the rest of this walk, "" if each of them may fare differently. Raises
+        StaleOffers."""
         over_quota = self._quotas.refusal(turn.run, turn.needs)
         if over_quota is not None:
             # It claims nothing: others need not wait for what it may not have. A quota that was lowered after
             # the run was submitted fails no run.
             record_why(turn.run, over_quota.sentence)
-            return
+            return over_quota.sentence
         unready = self._environments.refusal(turn.run, turn.spec.environment)
         if unready is not None:
             if unready.permanent:
                 fail_run(turn.run, unready.sentence)
-            else:
-                record_why(turn.run, unready.sentence)
-            return
+                return ""
+            record_why(turn.run, unready.sentence)
+            return unready.sentence
         if unsaved := restoring.unsaved_sentence(turn.run) or origins.late_sentence(turn.run, turn.spec):
             record_why(turn.run, unsaved)
-            return
+            return ""
         answer = self._workspace_refusal(turn.run) or self._choose(turn)
         if not isinstance(answer, Refusal):
             self._place(turn, answer)
         elif answer.permanent:
             fail_run(turn.run, answer.sentence)
         else:
-            record_why(turn.run, self._why_waiting(turn, answer.sentence))
+            sentence = self._why_waiting(turn, answer.sentence)
+            record_why(turn.run, sentence)
+            return sentence if self.waits_for_nobody(turn) else ""
+        return ""
+
+    def waits_for_nobody(self, turn: QueuedRun) -> bool:  # noqa: ARG002 - of one kind of cluster
+        """Returns whether the run, which waits, neither claims anything nor waits behind another run."""
+        return False
+
+    def is_out_of_reach(self, needs: Demand) -> bool:  # noqa: ARG002 - as above
+        """Returns whether nothing can change for runs with these needs in the rest of this walk, so that they
+        need not be processed."""
+        return False
+
+    def pass_over(self, run: WaitingRun, needs: Demand) -> str:  # noqa: ARG002 - as above
+        """Lets a run wait that is out of reach, and returns why it waits."""
+        return ""
+
+    @property
+    def reserved_for(self) -> set[str]:
+        """The ids of the runs that must be processed, because something is reserved for them."""
+        return set()
 
     @abstractmethod
     def _choose(self, turn: QueuedRun) -> tuple[FreeNode, ...] | Refusal:
@@ -74,8 +97,8 @@ class ClusterQueue(ABC):
         """Takes note of a placement."""
 
     @abstractmethod
-    def finish(self, queue: Iterable[QueuedRun]) -> None:
-        """Ends the walk through all of `queue`."""
+    def finish(self, queue: WaitingQueue) -> None:
+        """Ends the walk through `queue`, after which nothing can change for those that were not reached."""
 
     def _workspace_refusal(self, run: Run) -> Refusal | None:
         if run.workspace_id not in self._forbidden:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
@@ -15,8 +14,10 @@ from clusters import offers
 from clusters.models import Cluster, Lease, ProvidedMachine
 from clusters.provisioning import machines
 from clusters.provisioning.states import STARTING, MachineState
+from jobs.queues import waiting_runs
+from jobs.queues.demands import queued_with_ids, with_needs
+from jobs.queues.waiting_runs import DemandGroup, WaitingQueue
 from jobs.quotas.quota_check import QuotaBook
-from jobs.scheduling.queue_placement import queued_runs
 from trainhub_launch.scheduler.autoscaler import Bounds, Decision, ScalableNode, decide
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, counted
 from workspaces.database.compiled_queries import compiled
@@ -38,21 +39,33 @@ def scale_clusters(now: datetime | None = None, only: Collection[str] | None = N
     clusters = [cluster for cluster in _growing() if only is None or cluster.name in only]
     if not clusters:
         return False
-    demands: dict[str, list[Demand]] = defaultdict(list)
+    queues = waiting_runs.read_queues([cluster.name for cluster in clusters])
     quotas = QuotaBook()
-    for turn in queued_runs(only):
-        if quotas.refusal(turn.run, turn.needs) is not None:
-            continue  # machines would come for a run that may not have them
-        demands[turn.spec.resources.cluster].append(turn.needs)
     has_requested = False
     for cluster in clusters:
         try:
-            has_requested |= _scale(cluster, demands[cluster.name], now)
+            demands = _demands(queues.of(cluster.name), quotas)
+            has_requested |= _scale(cluster, demands, now)
         except DatabaseError:
             raise
         except Exception:
             log.exception("Cluster %s could not be scaled; the others go on", cluster.name)
     return has_requested
+
+
+def _demands(queue: WaitingQueue, quotas: QuotaBook) -> list[Demand]:
+    """Returns what the waiting runs need, the oldest of the highest priority first, without those over a
+    quota: machines would come for a run that may not have them."""
+    examples = {run.group: run.pk for run in queue.runs.values()}
+    rows = {run.pk: run for run in queued_with_ids(examples.values())} if examples else {}
+    needs: dict[DemandGroup, Demand] = {}
+    for group, pk in examples.items():
+        if pk in rows:
+            turn = with_needs(rows[pk])
+            if quotas.refusal(turn.run, turn.needs) is None:
+                needs[group] = turn.needs
+    runs = sorted(queue.runs.values(), key=lambda run: (-run.priority, run.turn))
+    return [needs[run.group] for run in runs if run.group in needs]
 
 
 def _scale(cluster: Cluster, demands: Sequence[Demand], now: datetime) -> bool:

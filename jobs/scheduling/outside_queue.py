@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from clusters.backends.contract import OutsideScheduler, Request
 from clusters.models import Cluster
+from jobs.queues.demands import QueuedRun
+from jobs.queues.waiting_runs import WaitingQueue
 from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.cluster_queue import ClusterQueue
-from jobs.scheduling.queue_order import QueuedRun
 from trainhub_launch.scheduler.capacity import FreeNode
 from trainhub_launch.scheduler.placement import Placement
 from trainhub_launch.scheduler.rejections import Refusal
@@ -45,5 +44,5 @@ class OutsideQueue(ClusterQueue):
     def _note_placement(self, turn: QueuedRun, placement: Placement) -> None:
         """Nothing of its nodes is offered to others."""
 
-    def finish(self, queue: Iterable[QueuedRun]) -> None:
+    def finish(self, queue: WaitingQueue) -> None:
         """Who is next is decided outside."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
@@ -43,11 +45,23 @@ __all__ = [
 
 
 ALL_CLUSTERS = ""
+# After a pass over a long queue, the next one waits for as long as that took, and at most so many seconds.
+MAX_PAUSE_S = 0.25
 _launch_lock = threading.Lock()
 # Names of the clusters whose queues are to be launched, or ALL_CLUSTERS, each with the greatest age of what
 # is read about its nodes; guarded by `_pending_lock`.
 _pending: dict[str, float] = {}
 _pending_lock = threading.Lock()
+
+
+@dataclass
+class _Pace:
+    """Until when (`time.monotonic`) no pass begins. Only who has `_launch_lock` uses it."""
+
+    pause_end: float = 0.0
+
+
+_pace = _Pace()
 
 
 def launch(run_id: str, max_age_s: float = 0.0) -> None:
@@ -77,16 +91,21 @@ def _launch(cluster: str, max_age_s: float = 0.0) -> None:
     # Not waited for: many submissions at once need one pass over the queue, not one each.
     while _pending and _launch_lock.acquire(blocking=False):
         try:
+            # Whatever comes meanwhile is part of the same pass.
+            time.sleep(max(0.0, _pace.pause_end - time.monotonic()))
             with _pending_lock:
                 names = None if ALL_CLUSTERS in _pending else frozenset(_pending)
                 age_s = min(_pending.values(), default=0.0)
                 _pending.clear()
             # Cleared before the pass: what is submitted while it runs is launched by another round of this
             # loop.
-            queue_placement.place_queued(names, age_s)
+            begin = time.monotonic()
+            is_long = queue_placement.place_queued(names, age_s)
             if cluster_scaling.scale_clusters(only=names):
                 # The second pass updates the sentences of runs that now wait for requested machines.
                 queue_placement.place_queued(names)
+            end = time.monotonic()
+            _pace.pause_end = end + min(end - begin, MAX_PAUSE_S) if is_long else end
         finally:
             _launch_lock.release()
 

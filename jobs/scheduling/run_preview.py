@@ -19,13 +19,13 @@ from jobs.attempts.attempt_end import MAX_PREEMPTIONS
 from jobs.attempts.quarantine import quarantined_leases
 from jobs.environment_findings.all_findings import package_findings
 from jobs.environment_findings.node_glibc import glibc_findings
+from jobs.queues.data_needs import DataNeeds
+from jobs.queues.demands import longest_s
 from jobs.quotas import disk_quota
 from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.data_findings import data_findings
-from jobs.scheduling.data_needs import DataNeeds
 from jobs.scheduling.default_cluster import with_cluster
 from jobs.scheduling.interpreters import check_interpreters, nodes_python
-from jobs.scheduling.queue_order import longest_s
 from jobs.sources import examples, git_sources
 from jobs.sources.snapshots import snapshots_of
 from trainhub_launch.errors import SpecError

@@ -17,8 +17,8 @@ from clusters.models import Allocation, Cluster
 from clusters.slurm_partitions.partition_overview import other_jobs, partition_overview
 from clusters.visibility import clusters_of
 from jobs.models import Run
-from jobs.scheduling import queue_order
-from jobs.scheduling.queue_order import QueuedRun
+from jobs.queues import standings
+from jobs.queues.demands import QueuedRun
 from trainhub_launch.scheduler.capacity import Demand, counted
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
@@ -72,17 +72,18 @@ def cluster_queue(request: WorkspaceRequest, name: str) -> HttpResponse:
         return _slurm_queue(request, cluster)
     # The place counts the runs of all workspaces, so foreign runs are needed although their details are
     # hidden.
-    waiting = queue_order.waiting_for(cluster)
-    rows = [_row(place, item, workspace) for place, item in enumerate(waiting[:MAX_ROWS], 1)]
+    picture = standings.picture_of(cluster)
+    first = standings.with_runs(picture.order[:MAX_ROWS])
+    rows = [_row(picture.places[item.run.pk], item, workspace) for item in first]
     own = next((row.run for row in rows if row.run is not None), None)
     return render(
         request,
         "jobs/_cluster_queue.html",
         {
             "rows": rows,
-            "total": len(waiting),
-            "more": len(waiting) - len(rows),
-            "use": "" if own is None else queue_order.use_sentence(own, cluster),
+            "total": len(picture.order),
+            "more": max(0, len(picture.order) - MAX_ROWS),
+            "use": "" if own is None else picture.use_sentence(own),
         },
     )
 
@@ -107,12 +108,12 @@ def _wants(request: Demand) -> str:
 
 def _slurm_queue(request: WorkspaceRequest, cluster: Cluster) -> HttpResponse:
     overview = partition_overview(cluster)
-    rows = _slurm_rows(cluster, request.principal.workspace)
+    rows, total = _slurm_rows(cluster, request.principal.workspace)
     others = other_jobs(overview, by_account=request.principal.user.is_operator)
     context = {
-        "rows": rows[:MAX_ROWS],
-        "total": len(rows),
-        "more": max(0, len(rows) - MAX_ROWS),
+        "rows": rows,
+        "total": total,
+        "more": max(0, total - MAX_ROWS),
         "others": others[:MAX_ACCOUNTS],
         "other_count": len(overview.others),
         "more_accounts": max(0, len(others) - MAX_ACCOUNTS),
@@ -120,16 +121,21 @@ def _slurm_queue(request: WorkspaceRequest, cluster: Cluster) -> HttpResponse:
     return render(request, "jobs/_slurm_queue.html", context)
 
 
-def _slurm_rows(cluster: Cluster, workspace: Workspace) -> list[SlurmQueueRow]:
-    """Returns the runs with a job, the oldest first, and after them those that have none yet."""
+def _slurm_rows(cluster: Cluster, workspace: Workspace) -> tuple[list[SlurmQueueRow], int]:
+    """Returns the runs with a job, the oldest first, and after them those that have none yet, MAX_ROWS at
+    most, and how many there are."""
     allocations = list(Allocation.objects.filter(cluster=cluster, over_at=None).order_by("requested_at"))
     holders = {allocation.holder for allocation in allocations}
     own = Run.objects.filter(workspace=workspace).in_bulk(holders)
-    unsubmitted = [item for item in queue_order.waiting_for(cluster) if item.run.pk not in holders]
-    return [
-        *(_job_row(allocation, own.get(allocation.holder)) for allocation in allocations),
-        *(_unsubmitted_row(item, workspace) for item in unsubmitted),
+    unsubmitted = [item for item in standings.picture_of(cluster).order if item.pk not in holders]
+    rows = [
+        *(_job_row(allocation, own.get(allocation.holder)) for allocation in allocations[:MAX_ROWS]),
+        *(
+            _unsubmitted_row(item, workspace)
+            for item in standings.with_runs(unsubmitted[: max(0, MAX_ROWS - len(allocations))])
+        ),
     ]
+    return rows, len(allocations) + len(unsubmitted)
 
 
 def _job_row(allocation: Allocation, run: Run | None) -> SlurmQueueRow:

@@ -12,8 +12,8 @@ from django.utils import timezone
 from django.utils.cache import patch_cache_control
 
 from jobs.models import Run
+from jobs.queues import standings
 from jobs.recovery.outside_cancel import pending_cancels
-from jobs.scheduling import queue_order
 from jobs.states import RunKind
 from jobs.views import lanes, tabs
 from jobs.views.cause import cause_view
@@ -80,7 +80,7 @@ def header_context(run: Run, principal: Principal) -> dict[str, Any]:
     return {
         "phases": phases_of(run, run.events.exclude(to_state=""), timezone.now()),
         "cause": cause_view(run, may_change=principal.may(Role.CONTRIBUTOR)),
-        "queue": queue_order.standing_of(run),
+        "queue": standings.standing_of(run),
         "warnings": [
             *next(iter(run.attempts.filter(number=run.attempt).values_list("warnings", flat=True)), []),
             *pending_cancels(run),

@@ -18,7 +18,7 @@ def test_lists_every_collection_with_its_address(viewer_api: Client) -> None:
     }
     assert declared - {"", "verifier"} == set(body["collections"]), "the verifier is one file"
     assert body["collections"]["runs"] == "http://testserver/api/v1/runs/"
-    others = {"snapshots": 405, "device-login": 405, "audit": 403, "system": 403}
+    others = {"snapshots": 405, "device-login": 405, "audit": 403, "system": 403, "log-target": 403}
     for address in (*body["collections"].values(), body["schema"]):
         expected = others.get(address.rstrip("/").rpartition("/")[2], 200)
         assert viewer_api.get(address).status_code == expected, address

@@ -150,6 +150,23 @@ class FairQueue(Generic[W, P]):
         if not waiting:
             del people[turn.person]
 
+    def heads(self) -> list[Turn[W, P]]:
+        """Returns the turns at the head, which keep their claims."""
+        return [turn for turns in self._heads.values() for turn in turns]
+
+    def copy(self) -> FairQueue[W, P]:
+        """Returns an independent queue of the same turns."""
+        queue: FairQueue[W, P] = FairQueue()
+        queue._heads = {priority: list(turns) for priority, turns in self._heads.items()}
+        queue._classes = {
+            priority: {
+                workspace: {person: list(turns) for person, turns in people.items()}
+                for workspace, people in workspaces.items()
+            }
+            for priority, workspaces in self._classes.items()
+        }
+        return queue
+
     def order(self, use: Mapping[tuple[W, P], float], shares: Mapping[W, float]) -> Iterator[Turn[W, P]]:
         """Yields the turns in order. Each one that was yielded counts as started for those after it.
 

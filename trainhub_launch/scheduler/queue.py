@@ -56,11 +56,18 @@ class Line(Generic[Who]):
         self.heads: dict[Who, float | None] = {}
         self._refused: dict[Demand, Refusal] = {}
         self._large_enough: dict[Demand, frozenset[str]] = {}
+        # Demands of waiting runs for which nothing is left to claim.
+        self._exhausted: set[Demand] = set()
 
     @property
     def nodes(self) -> tuple[FreeNode, ...]:
         """The nodes with all their free resources, claimed or not."""
         return tuple(self._nodes.values())
+
+    @property
+    def waiting_count(self) -> int:
+        """How many runs wait so far."""
+        return len(self._waiting)
 
     def ask(self, demand: Demand) -> Placement | Refusal:
         """Returns a placement beyond the claims of waiting runs, or a refusal. A demand that was refused once
@@ -151,12 +158,37 @@ class Line(Generic[Who]):
             }
         return is_head
 
+    def is_out_of_reach(self, demand: Demand) -> bool:
+        """Returns whether nothing changes any more for runs with this demand: it was refused, a run in front
+        waits for the same, and nothing is left that they could claim. It may be false again after a run at
+        the head has lent what it claims."""
+        refusal = self._refused.get(demand)
+        if refusal is None or refusal.permanent or self.in_front(demand) is None:
+            return False
+        if demand not in self._exhausted and not self._has_claimable(demand):
+            self._exhausted.add(demand)
+        return demand in self._exhausted
+
+    def _has_claimable(self, demand: Demand) -> bool:
+        # Once nothing is left of a node, nothing comes back during a walk.
+        return any(
+            min(self._gpus[name], demand.gpus)
+            or min(self._slots[name], demand.slots)
+            or min(self._memory[name], demand.memory_bytes)
+            or min(self._cpus[name], demand.cpus)
+            for name in self._able(demand)
+        )
+
+    def append(self, demand: Demand, who: Who) -> None:
+        """Lets a run wait that can neither get nor claim anything (`is_out_of_reach`)."""
+        self._waiting.append((demand, who))
+
     def in_front(self, demand: Demand) -> Who | None:
         """Returns the last of the waiting runs that wants some of the same resources as `demand`, or None."""
         able = self._able(demand)
         for other, who in reversed(self._waiting):
             same_kind = (other.gpus and demand.gpus) or (other.slots and demand.slots)
-            if same_kind and able & self._able(other):
+            if same_kind and (other is demand or not able.isdisjoint(self._able(other))):
                 return who
         return None
 

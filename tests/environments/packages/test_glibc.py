@@ -8,7 +8,7 @@ from environments.models import EnvironmentVersion, LockedFile
 from environments.packages.glibc_needs import glibc_capabilities
 from jobs.builds.build_requests import build_refusal
 from jobs.builds.build_targets import BuildTarget
-from jobs.scheduling.environment_needs import EnvironmentNeeds
+from jobs.queues.environment_needs import EnvironmentNeeds
 from jobs.scheduling.run_preview import preview
 from tests.environments.locks import locked
 from tests.jobs.builders import launched, node, spec

@@ -14,7 +14,8 @@ from django.utils import timezone
 
 from clusters.models import Cluster, ClusterShare, Lease, Node
 from jobs.models import Run
-from jobs.scheduling import queue_order, run_actions
+from jobs.queues import queue_order, standings
+from jobs.scheduling import run_actions
 from jobs.states import RunState
 from tests.api.contract import ApiClient
 from tests.jobs.builders import launched, node, queued
@@ -57,7 +58,8 @@ def end(run: Run, who: Principal) -> None:
 
 
 def waiting() -> list[Run]:
-    return [item.run for item in queue_order.waiting_for(Cluster.objects.get())]
+    order = standings.picture_of(Cluster.objects.get()).order
+    return [item.run for item in standings.with_runs(order)]
 
 
 class TestOrder:

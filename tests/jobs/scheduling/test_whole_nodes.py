@@ -8,8 +8,9 @@ import pytest
 
 from clusters.models import Cluster, Lease
 from jobs.models import Attempt, Run
+from jobs.queues import standings
 from jobs.quotas import quota_admin
-from jobs.scheduling import queue_order, run_actions
+from jobs.scheduling import run_actions
 from jobs.scheduling.submission import SubmitRefused, clone_spec
 from jobs.states import RunState
 from tests.jobs.builders import launched, node, queued, spec
@@ -47,7 +48,7 @@ def test_waits_until_a_node_is_whole_and_counts_with_its_gpus(who: Principal) ->
         "Waiting for 1 node with all 4 GPUs: alpha has 3 of 4 GPUs free; the other is held by run "
         f"{small.number}."
     )
-    (waiting,) = queue_order.waiting_for(Cluster.objects.get())
+    (waiting,) = standings.with_runs(standings.picture_of(Cluster.objects.get()).order)
     assert (waiting.needs.gpus, waiting.needs.slots) == (4, 0)
     page = client_of(who.user).get("/clusters/local/queue/").content.decode()
     assert "4 GPUs" in page
