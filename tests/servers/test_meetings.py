@@ -63,7 +63,15 @@ OF_A_MACHINE = {
     "PYTEST",
 }
 OF_NODES_AND_TESTS = "TRAINHUB_"
-OF_SIGNING_IN = ("PASSWORD_SIGN_IN", "OPERATORS_NEED_SECOND_FACTOR", "OIDC_", "REMOTE_USER_", "SIGN_IN_")
+# Settings that have one code together, SIGN_IN and SHIP_LOGS_TO.
+OF_ONE_CODE = (
+    "PASSWORD_SIGN_IN",
+    "OPERATORS_NEED_SECOND_FACTOR",
+    "OIDC_",
+    "REMOTE_USER_",
+    "SIGN_IN_",
+    "SHIP_LOGS_",
+)
 
 
 def row(name: str, part: str = WEB, **facts: object) -> ServerProcess:
@@ -209,7 +217,7 @@ class TestSettings:
         documented = {
             name for name in documented_settings() - OF_A_MACHINE if not name.startswith(OF_NODES_AND_TESTS)
         }
-        documented -= {name for name in documented if name.startswith(OF_SIGNING_IN)}
+        documented -= {name for name in documented if name.startswith(OF_ONE_CODE)}
         assert documented - shared_settings.own_codes().keys() - {"PROVIDER_ENV"} == set()
 
     def test_codes_tell_no_value(self, settings: Settings) -> None:
