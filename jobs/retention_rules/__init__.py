@@ -1,0 +1,1 @@
+"""Rules by which a workspace removes logs, outputs, metric points and telemetry of runs that ended long ago."""
