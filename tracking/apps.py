@@ -3,11 +3,11 @@ from __future__ import annotations
 from django.apps import AppConfig
 
 from clusters.alerts import silence_sources
+from jobs.data_kinds import DataKind
 from jobs.lineage import recorders
 from jobs.retention.purge_registry import RUN_TABLES, RunTable
 from jobs.retention_rules import data_tables
 from jobs.retention_rules.data_tables import DataTable
-from jobs.data_kinds import DataKind
 from workspaces.stored_files import blob_names
 
 
@@ -44,7 +44,11 @@ class TrackingConfig(AppConfig):
 
     def _register_data(self) -> None:
         """What retention rules remove: the last, least and greatest value of each metric are no points."""
-        points = {"MetricBlock": ("metric__run", "data"), "MetricSlice": ("run", "data"), "Histogram": ("run", "")}
+        points = {
+            "MetricBlock": ("metric__run", "data"),
+            "MetricSlice": ("run", "data"),
+            "Histogram": ("run", ""),
+        }
         for name, (run, size) in points.items():
             data_tables.TABLES.append(DataTable(DataKind.METRICS, self.get_model(name), run, size))
         file = self.get_model("LoggedModelFile")

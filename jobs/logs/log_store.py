@@ -213,7 +213,7 @@ def remove_event_files(run_id: str) -> None:
 
 def _stored_attempts(run_id: str) -> list[int]:
     with contextlib.suppress(FileNotFoundError):
-        return [int(name) for name in os.listdir(run_folder(run_id)) if name.isdecimal()]
+        return [int(entry.name) for entry in run_folder(run_id).iterdir() if entry.name.isdecimal()]
     return []
 
 

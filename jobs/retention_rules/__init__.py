@@ -1,1 +1,1 @@
-"""Rules by which a workspace removes logs, outputs, metric points and telemetry of runs that ended long ago."""
+"""Rules by which a workspace removes data of runs that ended long ago."""

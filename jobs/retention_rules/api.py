@@ -67,7 +67,7 @@ class RetentionSerializer(serializers.Serializer[Any]):
 class NewRuleSerializer(serializers.Serializer[Mapping[str, object]]):
     """A rule of a workspace for one kind of data."""
 
-    kind = serializers.ChoiceField(choices=DataKind.choices)
+    kind = serializers.CharField(max_length=16, help_text=f"One of {KINDS}.")
     days = serializers.IntegerField(
         allow_null=True, required=False, default=None, help_text="Null or left out: never."
     )
@@ -93,7 +93,7 @@ class NewRulesSerializer(serializers.Serializer[Mapping[str, object]]):
 class NewHubRuleSerializer(serializers.Serializer[Mapping[str, object]]):
     """A rule for all workspaces for one kind of data."""
 
-    kind = serializers.ChoiceField(choices=DataKind.choices)
+    kind = serializers.CharField(max_length=16, help_text=f"One of {KINDS}.")
     days = serializers.IntegerField(allow_null=True, required=False, default=None)
     only_unsuccessful = serializers.BooleanField(required=False, default=False)
     least_days = serializers.IntegerField(allow_null=True, required=False, default=None)
@@ -212,7 +212,7 @@ class _HubView(APIView):
 
 class HubRetention(_HubView):
     @extend_schema(responses=HubRetentionSerializer)
-    def get(self, request: PrincipalRequest) -> Response:
+    def get(self, _: PrincipalRequest) -> Response:
         """The rules that operators have set for all workspaces."""
         return self.standing()
 
@@ -261,6 +261,9 @@ def _hub_choices(request: Request) -> tuple[dict[DataKind, HubRule], str]:
 
 
 def _check_once(rules: list[dict[str, Any]]) -> None:
+    for index, item in enumerate(rules):
+        if item["kind"] not in DataKind.values:
+            raise SpecError(f"rules.{index}.kind", f"must be one of {KINDS}")
     kinds = [item["kind"] for item in rules]
     if not kinds or len(kinds) != len(set(kinds)):
         raise SpecError("rules", f"must name at least one kind, and each at most once: {KINDS}")

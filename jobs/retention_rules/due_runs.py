@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from jobs.data_kinds import DataKind
 from jobs.models import DataRemoval, Run
 from jobs.querysets import RunQuerySet
 from jobs.retention_rules.contents import has_data
 from jobs.retention_rules.protections import is_kept
 from jobs.retention_rules.rules import Rule
-from jobs.data_kinds import DataKind
 from jobs.states import FINAL, RunState
 from workspaces.models import Workspace
 

@@ -21,8 +21,8 @@ class _KindForm(forms.Form):
     days = forms.IntegerField(required=False, label="Days after the end of a run")
     only_unsuccessful = forms.BooleanField(required=False, label="only of failed and canceled runs")
 
-    def __init__(self, kind: DataKind, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, prefix=kind.value, label_suffix="", **kwargs)
+    def __init__(self, kind: DataKind, data: Mapping[str, Any] | None, initial: Mapping[str, Any]) -> None:
+        super().__init__(data, initial=dict(initial), prefix=kind.value, label_suffix="")
         self.kind = kind
         for field in self.fields.values():
             if not isinstance(field, forms.BooleanField):
@@ -48,8 +48,8 @@ class OwnRuleForm(_KindForm):
 
     def __init__(self, standing: RuleStanding, data: Mapping[str, Any] | None) -> None:
         own = standing.own
-        initial = {"mode": FROM_HUB} if own is None else _initial(own)
-        super().__init__(standing.kind, data, initial=initial)
+        initial: dict[str, Any] = {"mode": FROM_HUB} if own is None else _initial(own)
+        super().__init__(standing.kind, data, initial)
         self.standing = standing
         self.fields["mode"].choices = [  # type: ignore[attr-defined]
             (FROM_HUB, f"As the hub: {standing.hub.limit(None).words}"),
@@ -69,7 +69,7 @@ class HubRuleForm(_KindForm):
 
     def __init__(self, kind: DataKind, hub: HubRule, data: Mapping[str, Any] | None) -> None:
         limits = {"least_days": hub.least_days, "most_days": hub.most_days}
-        super().__init__(kind, data, initial={**_initial(hub.rule), **limits})
+        super().__init__(kind, data, {**_initial(hub.rule), **limits})
 
     @property
     def choice(self) -> HubRule:

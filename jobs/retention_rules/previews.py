@@ -89,9 +89,7 @@ def preview_for_all(choices: HubChoices, now: datetime | None = None) -> RulesPr
 
 
 def _removing(workspace: Workspace, rules: Mapping[DataKind, Rule], now: datetime) -> list[KindPreview]:
-    return [
-        preview_kind(workspace, kind, rule, now) for kind, rule in rules.items() if rule.days is not None
-    ]
+    return [preview_kind(workspace, kind, rule, now) for kind, rule in rules.items() if rule.days is not None]
 
 
 def preview_kind(workspace: Workspace, kind: DataKind, rule: Rule, now: datetime) -> KindPreview:

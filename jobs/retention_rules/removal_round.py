@@ -15,11 +15,11 @@ from django.db import transaction
 from django.db.models import Max, Min
 from django.utils import timezone
 
+from jobs.data_kinds import DataKind
 from jobs.models import DataRemoval, Run
 from jobs.retention_rules import contents, rule_changes
 from jobs.retention_rules.due_runs import due_runs
 from jobs.retention_rules.rules import rules_in_force
-from jobs.data_kinds import DataKind
 from jobs.task_messages import retention_soon
 from workspaces import audit
 from workspaces.models import Workspace
@@ -56,9 +56,7 @@ def remove_due(now: datetime | None = None, *, max_s: float = MAX_ROUND_S) -> in
     return count
 
 
-def _remove_kind(
-    workspace: Workspace, kind: DataKind, now: datetime, stop_at: float
-) -> tuple[int, bool]:
+def _remove_kind(workspace: Workspace, kind: DataKind, now: datetime, stop_at: float) -> tuple[int, bool]:
     """Removes what is due of one kind. Returns of how many runs, and False if the time is over."""
     count = 0
     while time.monotonic() < stop_at:

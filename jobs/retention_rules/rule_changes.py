@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
+from jobs.data_kinds import DataKind
 from jobs.models import RetentionRule, RuleInForce
 from jobs.retention_rules import confirmations, notices
 from jobs.retention_rules.rules import (
@@ -19,7 +20,6 @@ from jobs.retention_rules.rules import (
     hub_rules,
     rules_in_force,
 )
-from jobs.data_kinds import DataKind
 from jobs.task_messages import retention_soon
 from trainhub_launch.errors import SpecError
 from workspaces import audit
@@ -200,5 +200,3 @@ def _store(workspace: Workspace | None, kind: DataKind, choice: HubRule | None, 
 
 def _lock(workspace: Workspace) -> None:
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
-
-

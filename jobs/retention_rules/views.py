@@ -86,8 +86,7 @@ def _answer(
     """Shows the form; previews what was typed; stores what was previewed and confirmed."""
     shown: RulesPreview | None = None
     problem = ""
-    # Each form is asked, so that every error is shown.
-    if request.method == "POST" and all([form.is_valid() for form in rule_forms]):
+    if request.method == "POST" and all(form.is_valid() for form in rule_forms):
         choices = {form.kind: form.choice for form in rule_forms}
         try:
             if confirmation := request.POST.get("confirmation", ""):

@@ -11,8 +11,10 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.cache import patch_cache_control
 
+from jobs.data_kinds import DataKind
 from jobs.models import Run
 from jobs.recovery.outside_cancel import pending_cancels
+from jobs.removals import removal_sentence
 from jobs.scheduling import queue_order
 from jobs.states import RunKind
 from jobs.views import lanes, tabs
@@ -22,6 +24,16 @@ from jobs.views.run_lookup import run_numbered, run_with_id
 from jobs.views.timeline import StateSpan, TimelineEvent, phases, stretch
 from workspaces.access import Principal, WorkspaceRequest, needs
 from workspaces.states import Role
+
+# Of which kind the data is that a tab shows.
+REMOVABLE = {
+    "logs": DataKind.LOGS,
+    "outputs": DataKind.OUTPUTS,
+    "media": DataKind.OUTPUTS,
+    "checkpoints": DataKind.OUTPUTS,
+    "metrics": DataKind.METRICS,
+    "gpus": DataKind.TELEMETRY,
+}
 
 
 @needs(Role.VIEWER)
@@ -41,6 +53,8 @@ def run(request: WorkspaceRequest, number: int, tab: str = "") -> HttpResponse:
         "attempt": attempt,
         "may_act": request.principal.may(Role.CONTRIBUTOR),
     }
+    if tab in REMOVABLE:
+        context["removed"] = removal_sentence(row, REMOVABLE[tab])
     context |= tabs.TABS[tab].context(row, attempt, request)
     # The header costs several queries and is not part of the response to htmx.
     if "HX-Request" not in request.headers:

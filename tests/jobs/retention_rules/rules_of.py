@@ -17,8 +17,8 @@ from jobs.models import (
     CheckpointFile,
     Experiment,
     Member,
-    Run,
     RuleInForce,
+    Run,
 )
 from jobs.retention_rules import previews, rule_changes
 from jobs.retention_rules.rule_changes import GRACE
@@ -105,5 +105,7 @@ def in_force(workspace: Workspace, rule: Rule, *kinds: DataKind) -> None:
     """Puts a rule in force without a grace."""
     for kind in kinds or ALL:
         RuleInForce.objects.update_or_create(
-            workspace=workspace, kind=kind, defaults={"days": rule.days, "only_unsuccessful": rule.only_unsuccessful}
+            workspace=workspace,
+            kind=kind,
+            defaults={"days": rule.days, "only_unsuccessful": rule.only_unsuccessful},
         )

@@ -23,7 +23,7 @@ from jobs.models import (
     RunTag,
 )
 from jobs.quotas import disk_use
-from jobs.retention_rules import contents, previews, removal_round
+from jobs.retention_rules import contents, previews, removal_round, rule_changes
 from jobs.retention_rules.rules import Rule
 from jobs.states import RunKind, RunState
 from registry.models import ModelFile, ModelVersion, RegisteredModel
@@ -159,8 +159,8 @@ def protect(run: Run, how: str, who: Principal) -> None:
         )
     elif how == "dataset":
         store = Datastore.objects.create(workspace=who.workspace, name="store")
-        dataset = Dataset.objects.create(workspace=who.workspace, name="set")
-        version = DatasetVersion.objects.create(dataset=dataset, datastore=store, number=1)
+        dataset = Dataset.objects.create(workspace=who.workspace, name="set", datastore=store)
+        version = DatasetVersion.objects.create(dataset=dataset, number=1)
         DatasetOrigin.objects.create(version=version, run=run, run_number=run.number, attempt=1)
 
 
@@ -237,7 +237,7 @@ class TestPreview:
         assert {kind.count for kind in preview.kinds} == {3}
         set_rule(who.workspace, who.user, Rule(32))
         # The rule is put in force as a day later; what is old enough is judged as in the preview.
-        removal_round.rule_changes.apply_rules(who.workspace, after_grace())
+        rule_changes.apply_rules(who.workspace, after_grace())
         assert removal_round.remove_due(timezone.now()) == 12
         for kind in DataKind:
             rows = DataRemoval.objects.filter(kind=kind)
@@ -253,9 +253,7 @@ class TestPreview:
 
 
 class TestRound:
-    def test_each_batch_is_in_the_audit_trail(
-        self, who: Principal, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_each_batch_is_in_the_audit_trail(self, who: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
         runs = [old_run(who) for _ in range(3)]
         monkeypatch.setattr(removal_round, "BATCH_RUNS", 2)
         remove_all(who, Rule(30), DataKind.LOGS)
@@ -314,7 +312,9 @@ class TestRound:
     def test_a_purge_takes_the_record_along(self, who: Principal) -> None:
         run = old_run(who)
         remove_all(who)
-        assert removals.removal_sentence(run, DataKind.LOGS).startswith("The logs of this run were removed on ")
+        assert removals.removal_sentence(run, DataKind.LOGS).startswith(
+            "The logs of this run were removed on "
+        )
         Run.objects.filter(pk=run.pk).delete()
         assert not DataRemoval.objects.exists()
         assert Experiment.objects.exists()
