@@ -27,13 +27,16 @@ KINDS = 4
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20_000)
-    runs = parser.parse_args().runs
+    parser.add_argument("--only", choices=("SQLite", "PostgreSQL"), help="one database instead of both")
+    options = parser.parse_args()
     limits = Limits()
     with tempfile.TemporaryDirectory(prefix="th-bench-retention-") as folder:
-        data = Path(folder) / "SQLite"
-        _measure(data, f"sqlite:///{data}/trainhub.sqlite3", runs, limits)
-        with postgresql() as server:
-            _measure(Path(folder) / "PostgreSQL", server.url, runs, limits)
+        if options.only != "PostgreSQL":
+            data = Path(folder) / "SQLite"
+            _measure(data, f"sqlite:///{data}/trainhub.sqlite3", options.runs, limits)
+        if options.only != "SQLite":
+            with postgresql() as server:
+                _measure(Path(folder) / "PostgreSQL", server.url, options.runs, limits)
     return limits.exit_code()
 
 
@@ -51,7 +54,7 @@ def _measure(data: Path, url: str, runs: int, limits: Limits) -> None:
     if removed != KINDS * runs:
         raise RuntimeError(f"{removed} removals of {KINDS * runs}")
     print(
-        f"{data.name}: all data of {runs} runs removed in {took:.0f} s, {1000 * took / runs:.1f} ms for a run; "
+        f"{data.name}: all data of {runs} runs removed in {took:.0f} s, {1000 * took / runs:.1f} ms for each; "
         f"meanwhile {len(beside)} runs were begun, in {1000 * median(beside):.1f} ms each (median), the "
         f"slowest in {1000 * max(beside):.0f} ms; alone in {1000 * median(alone):.1f} ms, the slowest in "
         f"{1000 * max(alone):.0f} ms",

@@ -1,5 +1,5 @@
-"""Removes what the rules in force say, as the worker does: a process of its own. Prints of how many runs, each
-kind counted by itself."""
+"""Removes what the rules in force say, as the worker does: a process of its own. Prints of how many runs,
+each kind counted by itself."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ ends; prints how long each took in seconds, as JSON: a process of its own."""
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import threading
@@ -22,6 +23,8 @@ PAUSE_S = 0.02
 
 
 def main() -> None:
+    # Nobody listens to the live messages here.
+    logging.getLogger("live.publish").setLevel(logging.ERROR)
     workspace = Workspace.objects.get(slug="bench")
     user, _ = User.objects.get_or_create(username="bench")
     experiment, _ = Experiment.objects.get_or_create(workspace=workspace, name="submitted")

@@ -58,26 +58,34 @@ def remove_due(now: datetime | None = None, *, max_s: float = MAX_ROUND_S) -> in
 
 def _remove_kind(workspace: Workspace, kind: DataKind, now: datetime, stop_at: float) -> tuple[int, bool]:
     """Removes what is due of one kind. Returns of how many runs, and False if the time is over."""
-    count = 0
+    count, since = 0, None
     while time.monotonic() < stop_at:
         with deletions.allowed() as is_allowed:
             if not is_allowed:
                 log.info("A backup is running; the retention rules wait for its end")
                 return count, True
-            batch = _mark_batch(workspace, kind, now)
-            if not batch:
+            candidates, since = _next_candidates(workspace, kind, now, since)
+            if not candidates:
                 return count, True
-            count += _remove_batch(workspace, kind, batch)
+            if batch := _mark_batch(workspace, kind, candidates, now):
+                count += _remove_batch(workspace, kind, batch)
     return count, False
 
 
-def _mark_batch(workspace: Workspace, kind: DataKind, now: datetime) -> list[str]:
-    """Marks the next runs, and returns their ids."""
-    rule = rules_in_force(workspace)[kind]
-    # Looked for without the lock; whether something protects them is asked again under it.
-    candidates = list(due_runs(workspace, kind, rule, now).values_list("pk", flat=True)[:BATCH_RUNS])
-    if not candidates:
-        return []
+def _next_candidates(
+    workspace: Workspace, kind: DataKind, now: datetime, since: datetime | None
+) -> tuple[list[str], datetime | None]:
+    """Returns the next runs that are due, and when the last of them ended: from there the search goes on, so
+    that it does not read again what is done. No lock is held."""
+    due = due_runs(workspace, kind, rules_in_force(workspace)[kind], now)
+    if since is not None:
+        due = due.filter(finished_at__gte=since)
+    rows = list(due.values_list("pk", "finished_at")[:BATCH_RUNS])
+    return [run for run, _ in rows], rows[-1][1] if rows else None
+
+
+def _mark_batch(workspace: Workspace, kind: DataKind, candidates: list[str], now: datetime) -> list[str]:
+    """Marks those of the runs that are still due under the lock, and returns their ids."""
     sizes = contents.bytes_by_run(kind, candidates)
     with transaction.atomic():
         Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
