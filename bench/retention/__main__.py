@@ -54,7 +54,7 @@ def _measure(data: Path, url: str, runs: int, limits: Limits) -> None:
     if removed != KINDS * runs:
         raise RuntimeError(f"{removed} removals of {KINDS * runs}")
     print(
-        f"{data.name}: all data of {runs} runs removed in {took:.0f} s, {1000 * took / runs:.1f} ms for each; "
+        f"{data.name}: all data of {runs} runs removed in {took:.0f} s, {1000 * took / runs:.1f} ms each; "
         f"meanwhile {len(beside)} runs were begun, in {1000 * median(beside):.1f} ms each (median), the "
         f"slowest in {1000 * max(beside):.0f} ms; alone in {1000 * median(alone):.1f} ms, the slowest in "
         f"{1000 * max(alone):.0f} ms",

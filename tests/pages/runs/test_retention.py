@@ -1,4 +1,4 @@
-"""The page of retention rules in a real browser: preview, confirm, cancel; and what the page of a run says."""
+"""The page of retention rules in a browser: preview, confirm, cancel; and what the page of a run says."""
 
 from __future__ import annotations
 
