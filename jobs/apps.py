@@ -4,10 +4,10 @@ from django.apps import AppConfig, apps
 
 from clusters.alerts import silence_sources
 from datastores import uses
-from jobs.data_kinds import DataKind
 from jobs.retention.purge_registry import RUN_TABLES, RunTable
 from jobs.retention_rules import data_tables
 from jobs.retention_rules.data_tables import DataTable
+from jobs.states import DataKind
 from workspaces.administration import active_work
 from workspaces.stored_files import blob_names
 

@@ -12,11 +12,10 @@ from django.db.models import F
 from django.utils import timezone
 
 from clusters.task_messages import send_task_soon
-from jobs.data_kinds import DataKind
 from jobs.models import Artifact, Run, StoredOutput
 from jobs.outputs import all_of
-from jobs.removals import removal_sentence
-from jobs.states import FINAL
+from jobs.retention.removals import removal_sentence
+from jobs.states import FINAL, DataKind
 from registry.certificates import issuance
 from registry.errors import RegistryError
 from registry.models import ModelFile, ModelVersion, ReferencedFile, RegisteredModel

@@ -3,11 +3,11 @@ from __future__ import annotations
 from django.apps import AppConfig
 
 from clusters.alerts import silence_sources
-from jobs.data_kinds import DataKind
 from jobs.lineage import recorders
 from jobs.retention.purge_registry import RUN_TABLES, RunTable
 from jobs.retention_rules import data_tables
 from jobs.retention_rules.data_tables import DataTable
+from jobs.states import DataKind
 from workspaces.stored_files import blob_names
 
 

@@ -41,6 +41,7 @@ COMMANDS: dict[str, dict[str, CommandEntry]] = {
         "clusters": CommandEntry("machines", "list_clusters", "List the clusters, with their free GPUs."),
         "gpus": CommandEntry("machines", "list_gpus", "List the GPUs, with what they do now."),
         "retention": CommandEntry("retention", "retention", "Show and set when data of old runs is removed."),
+        "slurm": CommandEntry("slurm", "slurm", "Enter, show and remove your tokens for a Slurm."),
         "usage": CommandEntry("usage", "list_usage", "List what runs have used: GPU-hours, energy."),
     },
     "Moving here": {

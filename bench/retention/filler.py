@@ -19,8 +19,8 @@ from django.db.models import F  # noqa: E402
 
 from bench.support.run_filler import analyze, fill  # noqa: E402
 from clusters.models import Cluster, Node, StoredSeries  # noqa: E402
-from jobs.data_kinds import DataKind  # noqa: E402
 from jobs.models import Artifact, Attempt, Member, RuleInForce, Run  # noqa: E402
+from jobs.states import DataKind  # noqa: E402
 from tracking.models import MetricSlice  # noqa: E402
 from workspaces.models import Workspace  # noqa: E402
 

@@ -20,13 +20,12 @@ from jobs.api.serializers import (
     ResumeSerializer,
     RunDetailSerializer,
 )
-from jobs.data_kinds import DataKind
 from jobs.errors import Conflict
 from jobs.logs import log_store
 from jobs.models import Checkpoint, Member, StoredOutput
-from jobs.removals import removal_sentence
+from jobs.retention.removals import removal_sentence
 from jobs.scheduling import run_actions
-from jobs.states import RunState
+from jobs.states import DataKind, RunState
 from trainhub_launch.errors import SpecError
 from workspaces.api.permissions import AtLeast
 from workspaces.states import Role

@@ -11,7 +11,7 @@ from jobs.api.cause_serializers import CauseSerializer
 from jobs.causes.reasons import WITHOUT_CAUSE
 from jobs.environment_findings.failure_remedies import failure_remedy
 from jobs.models import Attempt, Checkpoint, Run
-from jobs.removals import removed_data
+from jobs.retention.removals import removed_data
 from jobs.retention_rules.removal_serializer import RemovedDataSerializer
 from jobs.scheduling import queue_order
 from jobs.scheduling.queue_order import QueueStanding

@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from jobs.checkpoints import restoring
 from jobs.checkpoints.states import USABLE, CheckpointState
-from jobs.data_kinds import DataKind
 from jobs.models import Checkpoint, CheckpointFile, Run, StoredCheckpointFile
-from jobs.removals import removal_sentence
+from jobs.retention.removals import removal_sentence
+from jobs.states import DataKind
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import RunSpec
 from workspaces.models import Workspace

@@ -11,11 +11,10 @@ from datastores.changes import require_contributor
 from datastores.models import DatasetVersion
 from datastores.uploads import file_rules, stored_versions
 from jobs import outputs
-from jobs.data_kinds import DataKind
 from jobs.models import Artifact, DatasetOrigin, Run
 from jobs.quotas import disk_quota
-from jobs.removals import removal_sentence
-from jobs.states import FINAL
+from jobs.retention.removals import removal_sentence
+from jobs.states import FINAL, DataKind
 from trainhub_launch.data.manifests import ListedFile, content_etag
 from trainhub_launch.errors import SpecError
 from workspaces import audit

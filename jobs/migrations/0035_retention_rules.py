@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
                 ('kind', models.CharField(choices=[('logs', 'Logs'), ('outputs', 'Outputs and checkpoints'), ('metrics', 'Metric points'), ('telemetry', 'Telemetry')], max_length=16)),
                 ('days', models.PositiveIntegerField()),
                 ('size_bytes', models.BigIntegerField(default=0)),
-                ('begun_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('started_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('done_at', models.DateTimeField(null=True)),
                 ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='removals', to='jobs.run')),
             ],

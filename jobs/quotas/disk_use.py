@@ -15,10 +15,9 @@ from django.db.models import F, Q, Sum
 from django.utils import timezone
 
 from clusters.models import DiskUse, Quota
-from jobs.data_kinds import DataKind
 from jobs.logs import log_store
 from jobs.models import DataRemoval, Member, Run
-from jobs.states import FINAL, RunKind
+from jobs.states import FINAL, DataKind, RunKind
 from workspaces.models import Workspace
 from workspaces.stored_files import blob_names
 

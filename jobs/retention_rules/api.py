@@ -12,11 +12,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from jobs.data_kinds import DataKind
+from jobs.models import Run
 from jobs.retention_rules import rule_changes
 from jobs.retention_rules.previews import RulesPreview, preview_for_all, preview_own
+from jobs.retention_rules.rule_states import rule_states
 from jobs.retention_rules.rules import HubRule, Rule, hub_rules
-from jobs.retention_rules.standings import rule_standings
+from jobs.states import DataKind
 from trainhub_launch.errors import SpecError
 from workspaces.access import must_operate
 from workspaces.api.permissions import AtLeast, PrincipalRequest
@@ -47,7 +48,7 @@ class HubRuleSerializer(serializers.Serializer[HubRule]):
     )
 
 
-class RuleStandingSerializer(serializers.Serializer[Any]):
+class RuleStateSerializer(serializers.Serializer[object]):
     """The rule for one kind of data."""
 
     kind = serializers.CharField(help_text=f"One of {KINDS}.")
@@ -60,8 +61,8 @@ class RuleStandingSerializer(serializers.Serializer[Any]):
     hub = HubRuleSerializer()
 
 
-class RetentionSerializer(serializers.Serializer[Any]):
-    rules = RuleStandingSerializer(many=True)
+class RetentionSerializer(serializers.Serializer[object]):
+    rules = RuleStateSerializer(many=True)
 
 
 class NewRuleSerializer(serializers.Serializer[Mapping[str, object]]):
@@ -107,18 +108,18 @@ class NewHubRulesSerializer(serializers.Serializer[Mapping[str, object]]):
     confirmation = serializers.CharField(required=False, default="", allow_blank=True, max_length=1000)
 
 
-class PreviewedRunSerializer(serializers.Serializer[Any]):
+class PreviewedRunSerializer(serializers.Serializer[object]):
     id = serializers.CharField(source="pk")
     number = serializers.IntegerField()
     display_name = serializers.CharField()
     finished_at = serializers.DateTimeField()
     url = serializers.SerializerMethodField()
 
-    def get_url(self, run: Any) -> str:
+    def get_url(self, run: Run) -> str:
         return f"/api/v1/runs/{run.pk}/"
 
 
-class KeptRunsSerializer(serializers.Serializer[Any]):
+class KeepReasonSerializer(serializers.Serializer[object]):
     """Runs that are kept whole for one reason."""
 
     key = serializers.CharField()
@@ -127,7 +128,7 @@ class KeptRunsSerializer(serializers.Serializer[Any]):
     runs = PreviewedRunSerializer(source="listed", many=True, help_text="The oldest ones.")
 
 
-class KindPreviewSerializer(serializers.Serializer[Any]):
+class KindPreviewSerializer(serializers.Serializer[object]):
     """What would be removed now of one kind of data."""
 
     kind = serializers.CharField()
@@ -140,8 +141,8 @@ class KindPreviewSerializer(serializers.Serializer[Any]):
     oldest = serializers.DateTimeField(allow_null=True, help_text="When the first of them ended.")
     newest = serializers.DateTimeField(allow_null=True, help_text="When the last of them ended.")
     runs = PreviewedRunSerializer(source="listed", many=True, help_text="The oldest ones.")
-    kept_count = serializers.IntegerField(help_text="How many runs are old enough, and kept all the same.")
-    kept = KeptRunsSerializer(many=True)
+    keep_count = serializers.IntegerField(help_text="How many runs are old enough, and kept all the same.")
+    reasons = KeepReasonSerializer(many=True)
 
 
 class RulesPreviewSerializer(serializers.Serializer[RulesPreview]):
@@ -154,20 +155,20 @@ class RulesPreviewSerializer(serializers.Serializer[RulesPreview]):
     kinds = KindPreviewSerializer(many=True)
 
 
-class _HubRulesSerializer(serializers.Serializer[Any]):
+class _HubRulesSerializer(serializers.Serializer[object]):
     kind = serializers.CharField()
     hub = HubRuleSerializer()
 
 
-class HubRetentionSerializer(serializers.Serializer[Any]):
+class HubRetentionSerializer(serializers.Serializer[object]):
     rules = _HubRulesSerializer(many=True)
 
 
 class _OwnView(APIView):
     permission_classes = [AtLeast(Role.VIEWER, writing=Role.OWNER)]
 
-    def standing(self, request: PrincipalRequest) -> Response:
-        rows = rule_standings(request.principal.workspace)
+    def state(self, request: PrincipalRequest) -> Response:
+        rows = rule_states(request.principal.workspace)
         return Response(RetentionSerializer({"rules": rows}).data)
 
 
@@ -175,7 +176,7 @@ class Retention(_OwnView):
     @extend_schema(responses=RetentionSerializer)
     def get(self, request: PrincipalRequest) -> Response:
         """The rules by which the workspace removes data of runs that ended long ago."""
-        return self.standing(request)
+        return self.state(request)
 
     @extend_schema(request=NewRulesSerializer, responses=RetentionSerializer)
     def put(self, request: PrincipalRequest) -> Response:
@@ -183,7 +184,7 @@ class Retention(_OwnView):
         preview, and begins a day later."""
         choices, confirmation = _own_choices(request)
         rule_changes.set_own(request.principal.workspace, choices, request.principal.user, confirmation)
-        return self.standing(request)
+        return self.state(request)
 
 
 class RetentionPreview(_OwnView):
@@ -199,13 +200,13 @@ class RetentionCancel(_OwnView):
     def post(self, request: PrincipalRequest) -> Response:
         """Cancel the stricter rules that wait, for owners: those in force are set again."""
         rule_changes.cancel_waiting(request.principal.workspace, request.principal.user)
-        return self.standing(request)
+        return self.state(request)
 
 
 class _HubView(APIView):
     permission_classes = [AtLeast(Role.VIEWER, writing=Role.VIEWER)]
 
-    def standing(self) -> Response:
+    def state(self) -> Response:
         rows = [{"kind": kind, "hub": hub} for kind, hub in hub_rules().items()]
         return Response(HubRetentionSerializer({"rules": rows}).data)
 
@@ -214,7 +215,7 @@ class HubRetention(_HubView):
     @extend_schema(responses=HubRetentionSerializer)
     def get(self, _: PrincipalRequest) -> Response:
         """The rules that operators have set for all workspaces."""
-        return self.standing()
+        return self.state()
 
     @extend_schema(request=NewHubRulesSerializer, responses=HubRetentionSerializer)
     def put(self, request: PrincipalRequest) -> Response:
@@ -222,7 +223,7 @@ class HubRetention(_HubView):
         must_operate(request.principal.user)
         choices, confirmation = _hub_choices(request)
         rule_changes.set_for_all(choices, request.principal.user, confirmation)
-        return self.standing()
+        return self.state()
 
 
 class HubRetentionPreview(_HubView):
@@ -262,7 +263,7 @@ def _hub_choices(request: Request) -> tuple[dict[DataKind, HubRule], str]:
 
 def _check_once(rules: list[dict[str, Any]]) -> None:
     for index, item in enumerate(rules):
-        if item["kind"] not in DataKind.values:
+        if item["kind"] not in set(DataKind):
             raise SpecError(f"rules.{index}.kind", f"must be one of {KINDS}")
     kinds = [item["kind"] for item in rules]
     if not kinds or len(kinds) != len(set(kinds)):

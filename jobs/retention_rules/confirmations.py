@@ -9,8 +9,8 @@ from dataclasses import asdict
 
 from django.core import signing
 
-from jobs.data_kinds import DataKind
 from jobs.retention_rules.rules import HubRule, Rule
+from jobs.states import DataKind
 from trainhub_launch.errors import SpecError
 from workspaces.models import Workspace
 

@@ -11,12 +11,11 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 
 from jobs.checkpoints.states import USABLE, CheckpointState
-from jobs.data_kinds import DataKind
 from jobs.logs import log_store
 from jobs.models import Checkpoint, DataRemoval, Member, Run
 from jobs.retention import run_purge
 from jobs.retention_rules.data_tables import TABLES
-from jobs.states import RunKind
+from jobs.states import DataKind, RunKind
 
 # What else is removed of a run, by its id.
 FILES: dict[DataKind, list[Callable[[str], object]]] = defaultdict(list)

@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Length
 
-from jobs.data_kinds import DataKind
+from jobs.states import DataKind
 
 
 @dataclass(frozen=True)

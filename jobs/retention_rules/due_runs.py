@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from jobs.data_kinds import DataKind
 from jobs.models import DataRemoval, Run
 from jobs.querysets import RunQuerySet
 from jobs.retention_rules.contents import has_data
-from jobs.retention_rules.protections import is_kept
+from jobs.retention_rules.protections import protects
 from jobs.retention_rules.rules import Rule
-from jobs.states import FINAL, RunState
+from jobs.states import FINAL, DataKind, RunState
 from workspaces.models import Workspace
 
 
@@ -33,4 +32,4 @@ def concerned_runs(workspace: Workspace, kind: DataKind, rule: Rule, now: dateti
 
 def due_runs(workspace: Workspace, kind: DataKind, rule: Rule, now: datetime) -> RunQuerySet:
     """Returns those of the concerned runs that nothing protects, the oldest first."""
-    return concerned_runs(workspace, kind, rule, now).exclude(is_kept(workspace))
+    return concerned_runs(workspace, kind, rule, now).exclude(protects(workspace))

@@ -7,9 +7,9 @@ from typing import Any
 
 from django import forms
 
-from jobs.data_kinds import DataKind
+from jobs.retention_rules.rule_states import RuleState
 from jobs.retention_rules.rules import HubRule, Rule
-from jobs.retention_rules.standings import RuleStanding
+from jobs.states import DataKind
 from trainhub_launch.errors import SpecError
 
 FROM_HUB, KEEP_ALL, REMOVE = "hub", "keep", "remove"
@@ -44,15 +44,15 @@ class _KindForm(forms.Form):
 class OwnRuleForm(_KindForm):
     """The rule of a workspace."""
 
-    standing: RuleStanding
+    state: RuleState
 
-    def __init__(self, standing: RuleStanding, data: Mapping[str, Any] | None) -> None:
-        own = standing.own
+    def __init__(self, state: RuleState, data: Mapping[str, Any] | None) -> None:
+        own = state.own
         initial: dict[str, Any] = {"mode": FROM_HUB} if own is None else _initial(own)
-        super().__init__(standing.kind, data, initial)
-        self.standing = standing
+        super().__init__(state.kind, data, initial)
+        self.state = state
         self.fields["mode"].choices = [  # type: ignore[attr-defined]
-            (FROM_HUB, f"As the hub: {standing.hub.limit(None).words}"),
+            (FROM_HUB, f"As the hub: {state.hub.limit(None).words}"),
             *_KEEP_OR_REMOVE,
         ]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from django.db import models
 from django.utils import timezone
 
-from jobs.data_kinds import DataKind
+from jobs.states import DataKind
 from workspaces.models import Workspace
+
+KINDS = [(kind.value, kind.label) for kind in DataKind]
 
 
 class RetentionRule(models.Model):
@@ -18,7 +20,7 @@ class RetentionRule(models.Model):
     and `most_days`, longer than which none keeps."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, null=True, related_name="retention_rules")
-    kind = models.CharField(max_length=16, choices=DataKind.choices)
+    kind = models.CharField(max_length=16, choices=KINDS)
     days = models.PositiveIntegerField(null=True)
     only_unsuccessful = models.BooleanField(default=False)
     least_days = models.PositiveIntegerField(null=True)
@@ -46,7 +48,7 @@ class RuleInForce(models.Model):
     such rule waits."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="rules_in_force")
-    kind = models.CharField(max_length=16, choices=DataKind.choices)
+    kind = models.CharField(max_length=16, choices=KINDS)
     days = models.PositiveIntegerField(null=True)
     only_unsuccessful = models.BooleanField(default=False)
     next_days = models.PositiveIntegerField(null=True)
@@ -66,10 +68,10 @@ class DataRemoval(models.Model):
     `size_bytes`: what was there; of files that others name, too, nothing was freed."""
 
     run = models.ForeignKey("jobs.Run", models.CASCADE, related_name="removals")
-    kind = models.CharField(max_length=16, choices=DataKind.choices)
+    kind = models.CharField(max_length=16, choices=KINDS)
     days = models.PositiveIntegerField()
     size_bytes = models.BigIntegerField(default=0)
-    begun_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(default=timezone.now)
     done_at = models.DateTimeField(null=True)
 
     class Meta:

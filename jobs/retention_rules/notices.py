@@ -9,9 +9,9 @@ from typing import Any
 from django.conf import settings
 from django.urls import reverse
 
-from jobs.data_kinds import DataKind
 from jobs.models import RuleInForce
 from jobs.retention_rules.rules import Rule
+from jobs.states import DataKind
 from workspaces.models import OutgoingMail, User, Workspace
 from workspaces.notifications import outbox
 from workspaces.notifications.events import RETENTION_PLANNED, Event

@@ -9,7 +9,6 @@ from datetime import datetime
 from django.db.models import Count, Max, Min
 from django.utils import timezone
 
-from jobs.data_kinds import DataKind
 from jobs.models import Run
 from jobs.querysets import RunQuerySet
 from jobs.retention_rules import confirmations, contents, rule_changes
@@ -17,14 +16,15 @@ from jobs.retention_rules.due_runs import concerned_runs, due_runs
 from jobs.retention_rules.protections import PROTECTIONS
 from jobs.retention_rules.rule_changes import GRACE, HubChoices, OwnChoices
 from jobs.retention_rules.rules import Rule, holding_rules
+from jobs.states import DataKind
 from workspaces.models import Workspace
 
 # Runs that are named, the oldest ones, of what is removed and of each reason to keep.
-MAX_LISTED, MAX_KEPT_LISTED = 100, 10
+MAX_LISTED, MAX_LISTED_EACH = 100, 10
 
 
 @dataclass(frozen=True)
-class KeptRuns:
+class KeepReason:
     """How many runs are kept for one reason: `key` for programs, `words` for people. `listed`: some."""
 
     key: str
@@ -36,8 +36,8 @@ class KeptRuns:
 @dataclass(frozen=True)
 class KindPreview:
     """What the `rule` would remove now: of how many runs, at most how many bytes (files that others name,
-    too, free nothing), when the first and the last of them ended, and the oldest ones. `kept`: by reason; a
-    run may have several, and `kept_count` counts it once."""
+    too, free nothing), when the first and the last of them ended, and the oldest ones. `reasons`: why
+    others are kept; a run may have several, and `keep_count` counts it once."""
 
     kind: DataKind
     workspace: Workspace
@@ -47,8 +47,8 @@ class KindPreview:
     oldest: datetime | None
     newest: datetime | None
     listed: Sequence[Run]
-    kept: Sequence[KeptRuns]
-    kept_count: int
+    reasons: Sequence[KeepReason]
+    keep_count: int
 
 
 @dataclass(frozen=True)
@@ -106,16 +106,16 @@ def preview_kind(workspace: Workspace, kind: DataKind, rule: Rule, now: datetime
         totals["oldest"],
         totals["newest"],
         list(_short(due[:MAX_LISTED])),
-        list(_kept(workspace, concerned)),
+        list(_keep_reasons(workspace, concerned)),
         concerned.count() - totals["count"],
     )
 
 
-def _kept(workspace: Workspace, concerned: RunQuerySet) -> Iterable[KeptRuns]:
+def _keep_reasons(workspace: Workspace, concerned: RunQuerySet) -> Iterable[KeepReason]:
     for protection in PROTECTIONS:
         runs = concerned.filter(protection.condition(workspace))
         if count := runs.count():
-            yield KeptRuns(protection.key, protection.words, count, list(_short(runs[:MAX_KEPT_LISTED])))
+            yield KeepReason(protection.key, protection.words, count, list(_short(runs[:MAX_LISTED_EACH])))
 
 
 def _short(runs: RunQuerySet) -> RunQuerySet:

@@ -27,12 +27,12 @@ class Protection:
     condition: Callable[[Workspace], Q]
 
 
-def is_kept(workspace: Workspace) -> Q:
+def protects(workspace: Workspace) -> Q:
     """Returns the condition that something protects a run of the workspace."""
-    kept = Q(pk__in=())
+    condition = Q(pk__in=())
     for protection in PROTECTIONS:
-        kept |= protection.condition(workspace)
-    return kept
+        condition |= protection.condition(workspace)
+    return condition
 
 
 def _is_pinned(_: Workspace) -> Q:

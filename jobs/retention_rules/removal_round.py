@@ -15,11 +15,11 @@ from django.db import transaction
 from django.db.models import Max, Min
 from django.utils import timezone
 
-from jobs.data_kinds import DataKind
 from jobs.models import DataRemoval, Run
 from jobs.retention_rules import contents, rule_changes
 from jobs.retention_rules.due_runs import due_runs
 from jobs.retention_rules.rules import rules_in_force
+from jobs.states import DataKind
 from jobs.task_messages import retention_soon
 from workspaces import audit
 from workspaces.models import Workspace
@@ -92,16 +92,16 @@ def _mark_batch(workspace: Workspace, kind: DataKind, candidates: list[str], now
         rule = rules_in_force(workspace)[kind]
         due = due_runs(workspace, kind, rule, now).filter(pk__in=candidates)
         batch = list(due.values_list("pk", flat=True))
-        begun_at = timezone.now()
+        started_at = timezone.now()
         DataRemoval.objects.bulk_create(
             [
                 DataRemoval(
-                    run_id=run, kind=kind, days=rule.days or 0, size_bytes=sizes[run], begun_at=begun_at
+                    run_id=run, kind=kind, days=rule.days or 0, size_bytes=sizes[run], started_at=started_at
                 )
                 for run in batch
             ],
             update_conflicts=True,
-            update_fields=["days", "size_bytes", "begun_at", "done_at"],
+            update_fields=["days", "size_bytes", "started_at", "done_at"],
             unique_fields=["run", "kind"],
         )
         contents.close(kind, batch)

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from jobs.data_kinds import DataKind
 from jobs.models import RetentionRule, RuleInForce
 from jobs.retention_rules import confirmations, notices
 from jobs.retention_rules.rules import (
@@ -20,6 +19,7 @@ from jobs.retention_rules.rules import (
     hub_rules,
     rules_in_force,
 )
+from jobs.states import DataKind
 from jobs.task_messages import retention_soon
 from trainhub_launch.errors import SpecError
 from workspaces import audit

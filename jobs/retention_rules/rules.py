@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jobs.data_kinds import DataKind
 from jobs.retention_rules.models import RetentionRule, RuleInForce
+from jobs.states import DataKind
 from workspaces.models import Workspace
 
 # A century; the database has room for more.

@@ -15,8 +15,8 @@ from jobs.retention_rules import rule_changes
 from jobs.retention_rules.forms import HubRuleForm, OwnRuleForm, add_problem
 from jobs.retention_rules.previews import RulesPreview, preview_for_all, preview_own
 from jobs.retention_rules.protections import KEEP_TAG
+from jobs.retention_rules.rule_states import rule_states
 from jobs.retention_rules.rules import hub_rules
-from jobs.retention_rules.standings import rule_standings
 from trainhub_launch.errors import SpecError
 from workspaces.access import Principal, WorkspaceRequest, lacking, must_operate, needs
 from workspaces.settings_sections import Section
@@ -31,17 +31,17 @@ def retention(request: WorkspaceRequest) -> HttpResponse:
     who = request.principal
     if request.method == "POST" and not who.may(Role.OWNER):
         raise PermissionDenied(lacking(who, Role.OWNER))
-    standings = rule_standings(who.workspace)
+    states = rule_states(who.workspace)
     data = request.POST if request.method == "POST" else None
-    rule_forms = [OwnRuleForm(standing, data) for standing in standings]
+    rule_forms = [OwnRuleForm(state, data) for state in states]
     return _answer(
         request,
         rule_forms,
         lambda choices: preview_own(who.workspace, choices),
         lambda choices, confirmation: rule_changes.set_own(who.workspace, choices, who.user, confirmation),
         {
-            "standings": standings,
-            "waiting": [standing for standing in standings if standing.waiting],
+            "states": states,
+            "waiting": [state for state in states if state.waiting],
             "may_change": who.may(Role.OWNER),
             "for_all": False,
         },
@@ -84,7 +84,7 @@ def _answer(
     context: Mapping[str, Any],
 ) -> HttpResponse:
     """Shows the form; previews what was typed; stores what was previewed and confirmed."""
-    shown: RulesPreview | None = None
+    preview_now: RulesPreview | None = None
     problem = ""
     if request.method == "POST" and all(form.is_valid() for form in rule_forms):
         choices = {form.kind: form.choice for form in rule_forms}
@@ -93,19 +93,19 @@ def _answer(
                 store(choices, confirmation)
                 messages.success(request, "The rules are saved.")
                 return redirect(request.path)
-            shown = preview(choices)
+            preview_now = preview(choices)
         except SpecError as error:
             problem = add_problem(rule_forms, error)
     is_refused = bool(problem) or any(form.errors for form in rule_forms)
-    page = {"forms": rule_forms, "preview": shown, "problem": problem, "keep_tag": KEEP_TAG, **context}
+    page = {"forms": rule_forms, "preview": preview_now, "problem": problem, "keep_tag": KEEP_TAG, **context}
     return render(request, "jobs/retention/retention.html", page, status=400 if is_refused else 200)
 
 
 def _section(who: Principal) -> dict[str, Any]:
-    standings = rule_standings(who.workspace)
+    states = rule_states(who.workspace)
     return {
-        "removing": [standing for standing in standings if standing.in_force.days is not None],
-        "waiting": [standing for standing in standings if standing.waiting],
+        "removing": [state for state in states if state.in_force.days is not None],
+        "waiting": [state for state in states if state.waiting],
         "is_operator": who.user.is_operator,
     }
 

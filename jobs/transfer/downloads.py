@@ -15,13 +15,13 @@ from starlette.responses import Response
 from clusters.models import Node
 from jobs import outputs
 from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild, is_build_id
-from jobs.data_kinds import DataKind
 from jobs.data_orders.models import is_data_order_id
 from jobs.logs import log_store
 from jobs.models import Artifact, AttemptNode, DataOrder, Run, Snapshot, StoredOutput
 from jobs.node_api.auth import require_node_or_person
 from jobs.node_orders.work_order import ORDER_ATTEMPT
-from jobs.removals import raise_if_removed
+from jobs.retention.removals import raise_if_removed
+from jobs.states import DataKind
 from jobs.stored_outputs.download import stored_output_response
 from jobs.transfer.log_waits import MAX_WAIT_S, LogPosition, wait_for_bytes
 from trainhub_launch.log_names import ENVIRONMENT_LOG, PREPARATION_LOG

@@ -11,12 +11,11 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.cache import patch_cache_control
 
-from jobs.data_kinds import DataKind
 from jobs.models import Run
 from jobs.recovery.outside_cancel import pending_cancels
-from jobs.removals import removal_sentence
+from jobs.retention.removals import removal_sentence
 from jobs.scheduling import queue_order
-from jobs.states import RunKind
+from jobs.states import DataKind, RunKind
 from jobs.views import lanes, tabs
 from jobs.views.cause import cause_view
 from jobs.views.partials import render_part

@@ -91,10 +91,19 @@ class UnhealthyHosts(Hosts):
     host_type = UnhealthyHost
 
 
-def build_clock(library: Path) -> None:
-    """Compiles clock.c, for LD_PRELOAD."""
+def build_clock(library: Path, behind: str = "/tmp/seconds_behind") -> None:
+    """Compiles clock.c, for LD_PRELOAD. `behind`: the file with the seconds."""
     compiler = next((path for name in COMPILERS if (path := shutil.which(name))), None)
     assert compiler, f"none of {', '.join(COMPILERS)} is here; install one, for example gcc"
     source = Path(__file__).with_name("clock.c")
-    flags = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-fPIC", "-shared")
+    flags = (
+        f'-DSECONDS_BEHIND="{behind}"',
+        "-std=c11",
+        "-D_GNU_SOURCE",
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-fPIC",
+        "-shared",
+    )
     subprocess.run([compiler, *flags, "-o", str(library), str(source)], check=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import re
 import shutil
@@ -103,11 +104,11 @@ class Proxy:
 
 
 class Cutter(threading.Thread):
-    """A proxy before the proxy that cuts every connection after a few seconds, whatever it carries."""
+    """A proxy before the proxy that cuts each connection after some seconds or bytes, whatever it carries."""
 
-    def __init__(self, target: int, after_s: float) -> None:
+    def __init__(self, target: int, after_s: float | None = None, after_bytes: float = math.inf) -> None:
         super().__init__(daemon=True)
-        self._target, self._after_s = target, after_s
+        self._target, self._after_s, self._after_bytes = target, after_s, after_bytes
         self.port, self.cut = free_port(), 0
         self._loop = asyncio.new_event_loop()
 
@@ -121,20 +122,27 @@ class Cutter(threading.Thread):
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         theirs, ours = await asyncio.open_connection("127.0.0.1", self._target)
-        ways = [asyncio.create_task(_copy(*way)) for way in ((reader, ours), (theirs, writer))]
+        ways = [
+            asyncio.create_task(_copy(*way, self._after_bytes)) for way in ((reader, ours), (theirs, writer))
+        ]
         done, _ = await asyncio.wait(ways, timeout=self._after_s, return_when=asyncio.FIRST_COMPLETED)
-        self.cut += not done
+        self.cut += not done or any(way.result() for way in done)
         for way in ways:
             way.cancel()
         for end in (writer, ours):
             end.transport.abort()
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: float) -> bool:
+    """Returns whether there was more than so many bytes."""
     with contextlib.suppress(OSError):
         while data := await reader.read(65536):
             writer.write(data)
             await writer.drain()
+            limit -= len(data)
+            if limit < 0:
+                return True
+    return False
 
 
 class Agent:

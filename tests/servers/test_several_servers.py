@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -12,10 +14,14 @@ from pathlib import Path
 import pytest
 from websockets.sync.client import connect
 
+from tests.hosts.unhealthy import build_clock
 from tests.hub import Hub, eventually
 from tests.platform.postgres import postgresql  # noqa: F401 - a fixture
 from tests.servers.cluster import Cutter, ServerCluster, running
 from tests.servers.load import Load, Page, kill_in_turn, submitting
+from tests.servers.valkey import another_valkey
+from trainhub_sdk import Client
+from workspaces.servers.meetings import LOOK_EVERY_S, LOOKS
 from workspaces.servers.server_registry import DEAD_AFTER_S
 
 pytestmark = pytest.mark.slow
@@ -94,6 +100,25 @@ def test_connections_that_are_cut_every_few_seconds_cost_nothing(
         cutter.close()
 
 
+def test_uploads_and_downloads_go_on_over_connections_that_are_cut(
+    cluster: ServerCluster, tmp_path: Path
+) -> None:
+    # In the middle of a piece, of which each has 8 MiB.
+    cutter = Cutter(cluster.port, after_bytes=20 * 2**20)
+    cutter.start()
+    content = os.urandom(2**20) * 96
+    (tmp_path / "weights.bin").write_bytes(content)
+    try:
+        client = Client(f"http://127.0.0.1:{cutter.port}", cluster.hub.owner_token())
+        version = client.upload_model("cut", tmp_path / "weights.bin")
+        uploads = cutter.cut
+        (copy,) = version.download(tmp_path / "copy")
+        assert hashlib.sha256(copy.read_bytes()).digest() == hashlib.sha256(content).digest()
+        assert 0 < uploads < cutter.cut
+    finally:
+        cutter.close()
+
+
 def test_a_page_at_any_server_sees_the_samples_of_every_node(cluster: ServerCluster) -> None:
     headers = {"Authorization": f"Bearer {cluster.hub.owner_token()}"}
     for server in cluster.servers:
@@ -137,6 +162,83 @@ def test_a_second_hub_on_the_database_says_so_and_does_not_start(
     with pytest.raises(AssertionError, match="SECRET_KEY is another one"):
         further.start()
     assert cluster.hub.answers()
+
+
+def test_a_server_that_was_given_other_settings_does_not_start_or_is_shown(
+    cluster: ServerCluster, tmp_path: Path
+) -> None:
+    def refusal(**settings: str) -> str:
+        further = cluster.further("web-9", **settings)
+        with pytest.raises(AssertionError, match="TrainHub stopped"):
+            further.start()
+        return further.said()
+
+    with another_valkey() as other:
+        said = refusal(REDIS_URL=other)
+        assert "REDIS_URL leads elsewhere than that of server web-" in said
+    said = refusal(PUBLIC_URL="http://127.0.0.1:1")
+    assert "API_URL and PUBLIC_URL of this server and of server web-" in said
+    further = cluster.further("web-9", PURGE_DAYS="3")
+    try:
+        further.start()
+        listed = cluster.hub.manage("servers").stdout
+        assert "PURGE_DAYS of server web-9 is another one than that of server web-0." in listed
+        assert "Give all servers the same PURGE_DAYS" in listed
+        checked = cluster.hub.manage("check", "--deploy").stderr
+        assert "PURGE_DAYS of server web-9" in checked
+        with cluster.hub.client() as client:
+            system = client.get("/api/v1/system/").raise_for_status().json()
+        assert [(item["setting"], item["server"]) for item in system["server_warnings"]] == [
+            ("PURGE_DAYS", "web-9")
+        ]
+        assert {item["name"] for item in system["servers"] if item["is_leader"]} < {
+            item["name"] for item in system["servers"]
+        }
+        # Long enough for three looks at each other's marks.
+        time.sleep(LOOKS * LOOK_EVERY_S + 3)
+        warnings = cluster.hub.manage("servers").stdout.count(" leads elsewhere ")
+        assert warnings == 0
+    finally:
+        further.stop()
+
+
+def test_a_server_whose_clock_is_a_minute_off_does_not_start_or_is_shown(
+    cluster: ServerCluster, tmp_path: Path
+) -> None:
+    behind = tmp_path / "seconds_behind"
+    build_clock(tmp_path / "clock.so", str(behind))
+    late = cluster.further("web-late", LD_PRELOAD=str(tmp_path / "clock.so"))
+    phrase = "60 s behind that of the database"
+
+    def shown() -> list[str]:
+        with cluster.hub.client() as client:
+            system = client.get("/api/v1/system/").raise_for_status().json()
+        return [warning["text"] for warning in system["server_warnings"]]
+
+    behind.write_text("60")
+    with pytest.raises(AssertionError, match=f"The clock of this machine is {phrase}"):
+        late.start()
+    behind.write_text("0")
+    try:
+        late.start()
+        assert shown() == []
+        # It drifts away while it runs.
+        behind.write_text("60")
+        clocks = [f"The clock of server web-late ({part}) is {phrase}." for part in ("web", "worker")]
+        eventually(lambda: shown() == clocks, 20, "both parts are shown")
+        assert clocks[0] in cluster.hub.manage("servers").stdout
+        checked = cluster.hub.manage("check", "--deploy").stderr
+        assert clocks[0] in checked
+        assert "timedatectl set-ntp true" in checked
+        with cluster.hub.client() as client:
+            scraped = client.get("/metrics").text
+        assert re.search(
+            r'trainhub_server_clock_offset_seconds\{part="web",server="web-late"\} -(59\.9|60\.)', scraped
+        )
+        behind.write_text("0")
+        eventually(lambda: shown() == [], 20, "it is right again")
+    finally:
+        late.stop()
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from jobs import outputs
-from jobs.data_kinds import DataKind
 from jobs.models import Artifact, Run, StoredOutput
 from jobs.outputs import rows_below
-from jobs.removals import removal_sentence
+from jobs.retention.removals import removal_sentence
+from jobs.states import DataKind
 from tracking.artifacts import file_hints
 from tracking.artifacts.paths import MODEL, RUN, Address
 from tracking.callers import Caller

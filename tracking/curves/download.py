@@ -13,9 +13,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from clusters.api.telemetry_answers import file_name
-from jobs.data_kinds import DataKind
 from jobs.models import Run
-from jobs.removals import raise_if_removed
+from jobs.retention.removals import raise_if_removed
+from jobs.states import DataKind
 from tracking.curves.curve_query import check_parameters, parse_keys
 from tracking.curves.run_selection import is_number
 from tracking.metrics import curve_reader

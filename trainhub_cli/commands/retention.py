@@ -130,14 +130,16 @@ def _print_preview(answer: dict[str, Any]) -> None:
             str(kind["count"]),
             format_size(kind["size_bytes"]),
             f"{kind['oldest'][:10]} to {kind['newest'][:10]}" if kind["count"] else NONE,
-            str(kind["kept_count"]),
+            str(kind["keep_count"]),
         ]
         for kind in answer["kinds"]
     ]
     columns = [Column("DATA"), number("RUNS"), number("AT MOST"), Column("ENDED", rank=1), number("KEPT")]
     print_table(columns, rows, "These rules remove nothing.")
     for kind in answer["kinds"]:
-        for kept in kind["kept"]:
-            print_text(clean(f"  {kind['kind']} of {kept['count']} runs are kept because {kept['words']}"))
+        for reason in kind["reasons"]:
+            print_text(
+                clean(f"  {kind['kind']} of {reason['count']} runs are kept because {reason['words']}")
+            )
     if answer["begins_at"]:
         print_note(f"It begins at {format_time(answer['begins_at'])}; until then: trainhub retention cancel")

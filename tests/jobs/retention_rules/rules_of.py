@@ -8,7 +8,6 @@ from typing import Any
 from django.utils import timezone
 
 from clusters.models import StoredSeries
-from jobs.data_kinds import DataKind
 from jobs.logs import log_store
 from jobs.models import (
     Artifact,
@@ -23,7 +22,7 @@ from jobs.models import (
 from jobs.retention_rules import previews, rule_changes
 from jobs.retention_rules.rule_changes import GRACE
 from jobs.retention_rules.rules import Rule
-from jobs.states import RunState
+from jobs.states import DataKind, RunState
 from tests.jobs.builders import node
 from tracking.metrics.point_writer import Point, append
 from tracking.models import LoggedModel, LoggedModelFile, Metric, MetricBlock, Param

@@ -8,10 +8,10 @@ import httpx
 import pytest
 from django.test import Client
 
-from jobs.data_kinds import DataKind
 from jobs.models import Artifact, RetentionRule
 from jobs.retention_rules import removal_round
 from jobs.retention_rules.rules import Rule
+from jobs.states import DataKind
 from tests.jobs.retention_rules.rules_of import LOG, after_grace, old_run, set_rule
 from tests.people import (
     api_client,

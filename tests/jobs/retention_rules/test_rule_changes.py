@@ -10,12 +10,12 @@ import pytest
 from django.core import signing
 from django.utils import timezone
 
-from jobs.data_kinds import DataKind
 from jobs.models import DataRemoval, RetentionRule
 from jobs.retention_rules import previews, removal_round, rule_changes
 from jobs.retention_rules.rule_changes import GRACE
+from jobs.retention_rules.rule_states import rule_states
 from jobs.retention_rules.rules import KEEP, HubRule, Rule, holding_rules, rules_in_force
-from jobs.retention_rules.standings import rule_standings
+from jobs.states import DataKind
 from tests.jobs.retention_rules.rules_of import after_grace, old_run, set_rule
 from tests.people import (
     make_contributor,
@@ -89,20 +89,20 @@ class TestConfirmation:
     def test_what_removes_less_needs_none(self, who: Principal) -> None:
         set_rule(who.workspace, who.user, Rule(30), LOGS)
         rule_changes.set_own(who.workspace, {LOGS: KEEP}, who.user)
-        assert rule_standings(who.workspace)[0].waiting is None
+        assert rule_states(who.workspace)[0].waiting is None
 
 
 class TestGrace:
     def test_a_stricter_rule_waits_a_day_and_then_holds(self, who: Principal) -> None:
         old_run(who)
         set_rule(who.workspace, who.user, Rule(30), LOGS)
-        standing = rule_standings(who.workspace)[0]
-        assert (standing.in_force, standing.waiting) == (KEEP, Rule(30))
-        assert standing.begins_at is not None
-        assert timedelta(hours=23) < standing.begins_at - timezone.now() <= GRACE
+        state = rule_states(who.workspace)[0]
+        assert (state.in_force, state.waiting) == (KEEP, Rule(30))
+        assert state.begins_at is not None
+        assert timedelta(hours=23) < state.begins_at - timezone.now() <= GRACE
         assert removal_round.remove_due(timezone.now() + timedelta(hours=23)) == 0
         assert removal_round.remove_due(after_grace()) == 1
-        assert rule_standings(who.workspace)[0].in_force == Rule(30)
+        assert rule_states(who.workspace)[0].in_force == Rule(30)
 
     def test_meanwhile_the_earlier_rule_goes_on(self, who: Principal) -> None:
         set_rule(who.workspace, who.user, Rule(60), LOGS)
@@ -114,15 +114,15 @@ class TestGrace:
 
     def test_it_is_not_put_off_by_setting_it_again(self, who: Principal) -> None:
         set_rule(who.workspace, who.user, Rule(30), LOGS)
-        before = rule_standings(who.workspace)[0].begins_at
+        before = rule_states(who.workspace)[0].begins_at
         set_rule(who.workspace, who.user, Rule(30), LOGS)
-        assert rule_standings(who.workspace)[0].begins_at == before
+        assert rule_states(who.workspace)[0].begins_at == before
 
     def test_a_still_stricter_one_begins_anew(self, who: Principal) -> None:
         set_rule(who.workspace, who.user, Rule(30), LOGS)
-        before = rule_standings(who.workspace)[0].begins_at
+        before = rule_states(who.workspace)[0].begins_at
         set_rule(who.workspace, who.user, Rule(20), LOGS)
-        after = rule_standings(who.workspace)[0].begins_at
+        after = rule_states(who.workspace)[0].begins_at
         assert before is not None
         assert after is not None
         assert after > before
@@ -134,8 +134,8 @@ class TestGrace:
         set_rule(who.workspace, who.user, Rule(30), LOGS)
         rule_changes.cancel_waiting(who.workspace, who.user)
         assert removal_round.remove_due(after_grace()) == 0
-        standing = rule_standings(who.workspace)[0]
-        assert (standing.own, standing.in_force, standing.waiting) == (Rule(60), Rule(60), None)
+        state = rule_states(who.workspace)[0]
+        assert (state.own, state.in_force, state.waiting) == (Rule(60), Rule(60), None)
         with pytest.raises(SpecError, match="nothing to cancel"):
             rule_changes.cancel_waiting(who.workspace, who.user)
 
@@ -143,7 +143,7 @@ class TestGrace:
 class TestLimitsOfTheHub:
     def test_its_rule_holds_for_workspaces_without_one(self, who: Principal) -> None:
         set_hub(make_operator(), logs=HubRule(Rule(90)))
-        assert rule_standings(who.workspace)[0].waiting == Rule(90)
+        assert rule_states(who.workspace)[0].waiting == Rule(90)
         set_rule(who.workspace, who.user, KEEP, LOGS)
         assert holding_rules(who.workspace)[LOGS] == KEEP
         set_rule(who.workspace, who.user, None, LOGS)
@@ -187,7 +187,7 @@ class TestLimitsOfTheHub:
         set_rule(who.workspace, who.user, Rule(100), LOGS)
         rule_changes.apply_rules(who.workspace, after_grace())
         set_hub(make_operator(), logs=HubRule(Rule(60), most_days=60))
-        assert rule_standings(who.workspace)[0].waiting == Rule(60)
+        assert rule_states(who.workspace)[0].waiting == Rule(60)
         with pytest.raises(SpecError, match="limit that operators have set"):
             rule_changes.cancel_waiting(who.workspace, who.user)
         set_hub(make_operator(), logs=HubRule(least_days=200))

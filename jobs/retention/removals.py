@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.data_kinds import DataKind
 from jobs.models import DataRemoval, Run
+from jobs.states import DataKind
 from workspaces.http.problems import Problem
 
 
@@ -30,6 +30,6 @@ def sentence_of(removal: DataRemoval) -> str:
     verb = "was" if removal.kind == DataKind.TELEMETRY else "were"
     days = f"{removal.days} day{'' if removal.days == 1 else 's'}"
     return (
-        f"The {noun} of this run {verb} removed on {removal.begun_at:%Y-%m-%d} by the workspace's retention "
-        f"rule, {days} after its end."
+        f"The {noun} of this run {verb} removed on {removal.started_at:%Y-%m-%d} by the workspace's "
+        f"retention rule, {days} after its end."
     )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from jobs.data_kinds import DataKind
 from jobs.models import RuleInForce
 from jobs.retention_rules.rules import KEEP, HubRule, Rule, hub_rules, own_rules
+from jobs.states import DataKind
 from workspaces.models import Workspace
 
 
 @dataclass(frozen=True)
-class RuleStanding:
+class RuleState:
     """`own`: what owners have set, None: the hub's rule holds. `in_force`: by what data is removed now.
     `waiting`: a stricter rule that holds from `begins_at` on, None: there is none. `hub`: what operators have
     set."""
@@ -25,18 +25,18 @@ class RuleStanding:
     hub: HubRule
 
 
-def rule_standings(workspace: Workspace) -> list[RuleStanding]:
+def rule_states(workspace: Workspace) -> list[RuleState]:
     """Returns where each kind stands."""
     rows = {row.kind: row for row in RuleInForce.objects.filter(workspace=workspace)}
     own, hub = own_rules(workspace), hub_rules()
-    return [_standing(kind, own.get(kind), rows.get(kind), hub[kind]) for kind in DataKind]
+    return [_state(kind, own.get(kind), rows.get(kind), hub[kind]) for kind in DataKind]
 
 
-def _standing(kind: DataKind, own: Rule | None, row: RuleInForce | None, hub: HubRule) -> RuleStanding:
+def _state(kind: DataKind, own: Rule | None, row: RuleInForce | None, hub: HubRule) -> RuleState:
     if row is None:
-        return RuleStanding(kind, own, KEEP, None, None, hub)
+        return RuleState(kind, own, KEEP, None, None, hub)
     waits = row.next_at is not None
-    return RuleStanding(
+    return RuleState(
         kind,
         own,
         Rule(row.days, row.only_unsuccessful),
