@@ -193,7 +193,7 @@ class RunDetailSerializer(RunSerializer):
     removed = serializers.SerializerMethodField(help_text="What retention rules have removed of the run.")
 
     @extend_schema_field(RemovedDataSerializer(many=True))
-    def get_removed(self, run: Run) -> Any:
+    def get_removed(self, run: Run) -> object:
         return RemovedDataSerializer(removed_data(run), many=True).data
 
     @extend_schema_field(QueueStandingSerializer(allow_null=True))

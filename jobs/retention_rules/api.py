@@ -4,7 +4,6 @@ those for all workspaces."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -261,7 +260,7 @@ def _hub_choices(request: Request) -> tuple[dict[DataKind, HubRule], str]:
     return choices, data["confirmation"]
 
 
-def _check_once(rules: list[dict[str, Any]]) -> None:
+def _check_once(rules: list[dict[str, str]]) -> None:
     for index, item in enumerate(rules):
         if item["kind"] not in set(DataKind):
             raise SpecError(f"rules.{index}.kind", f"must be one of {KINDS}")

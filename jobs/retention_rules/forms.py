@@ -21,7 +21,9 @@ class _KindForm(forms.Form):
     days = forms.IntegerField(required=False, label="Days after the end of a run")
     only_unsuccessful = forms.BooleanField(required=False, label="only of failed and canceled runs")
 
-    def __init__(self, kind: DataKind, data: Mapping[str, Any] | None, initial: Mapping[str, Any]) -> None:
+    def __init__(
+        self, kind: DataKind, data: Mapping[str, object] | None, initial: Mapping[str, object]
+    ) -> None:
         super().__init__(data, initial=dict(initial), prefix=kind.value, label_suffix="")
         self.kind = kind
         for field in self.fields.values():
@@ -46,9 +48,9 @@ class OwnRuleForm(_KindForm):
 
     state: RuleState
 
-    def __init__(self, state: RuleState, data: Mapping[str, Any] | None) -> None:
+    def __init__(self, state: RuleState, data: Mapping[str, object] | None) -> None:
         own = state.own
-        initial: dict[str, Any] = {"mode": FROM_HUB} if own is None else _initial(own)
+        initial: dict[str, object] = {"mode": FROM_HUB} if own is None else _initial(own)
         super().__init__(state.kind, data, initial)
         self.state = state
         self.fields["mode"].choices = [  # type: ignore[attr-defined]
@@ -67,7 +69,7 @@ class HubRuleForm(_KindForm):
     least_days = forms.IntegerField(required=False, label="Least days")
     most_days = forms.IntegerField(required=False, label="Most days")
 
-    def __init__(self, kind: DataKind, hub: HubRule, data: Mapping[str, Any] | None) -> None:
+    def __init__(self, kind: DataKind, hub: HubRule, data: Mapping[str, object] | None) -> None:
         limits = {"least_days": hub.least_days, "most_days": hub.most_days}
         super().__init__(kind, data, {**_initial(hub.rule), **limits})
 
@@ -77,7 +79,7 @@ class HubRuleForm(_KindForm):
         return HubRule(self.rule, data["least_days"], data["most_days"])
 
 
-def _initial(rule: Rule) -> dict[str, Any]:
+def _initial(rule: Rule) -> dict[str, object]:
     return {
         "mode": KEEP_ALL if rule.days is None else REMOVE,
         "days": rule.days,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from django.conf import settings
 from django.urls import reverse
@@ -28,7 +27,7 @@ def announce(workspace: Workspace, rows: Sequence[RuleInForce], now: datetime) -
     address = f"{settings.PUBLIC_URL}{reverse('retention')}"
     text = f"From {begins_at:%Y-%m-%d %H:%M} UTC on in the workspace {workspace.slug}: {sentence}."
 
-    def body(_: int) -> Mapping[str, Any]:
+    def body(_: int) -> Mapping[str, object]:
         return {
             "event": RETENTION_PLANNED,
             "at": now.isoformat(),

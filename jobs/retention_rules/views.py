@@ -81,7 +81,7 @@ def _answer(
     rule_forms: Forms,
     preview: Callable[[Any], RulesPreview],
     store: Callable[[Any, str], None],
-    context: Mapping[str, Any],
+    context: Mapping[str, object],
 ) -> HttpResponse:
     """Shows the form; previews what was typed; stores what was previewed and confirmed."""
     preview_now: RulesPreview | None = None
@@ -101,7 +101,7 @@ def _answer(
     return render(request, "jobs/retention/retention.html", page, status=400 if is_refused else 200)
 
 
-def _section(who: Principal) -> dict[str, Any]:
+def _section(who: Principal) -> dict[str, object]:
     states = rule_states(who.workspace)
     return {
         "removing": [state for state in states if state.in_force.days is not None],

@@ -49,7 +49,7 @@ def test_a_kill_at_any_point_loses_nothing_but_time(tmp_path: Path) -> None:
         database, "SELECT kind, COUNT(*) FROM jobs_dataremoval WHERE done_at NOT NULL GROUP BY kind"
     ) == [("logs", RUNS), ("metrics", RUNS), ("outputs", RUNS), ("telemetry", RUNS)]
     batches = [
-        json.loads(detail)
+        json.loads(str(detail))
         for (detail,) in _rows(
             database, "SELECT detail FROM workspaces_auditevent WHERE verb = 'retention.removed'"
         )

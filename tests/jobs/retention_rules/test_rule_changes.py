@@ -11,7 +11,7 @@ from django.core import signing
 from django.utils import timezone
 
 from jobs.models import DataRemoval, RetentionRule
-from jobs.retention_rules import previews, removal_round, rule_changes
+from jobs.retention_rules import confirmations, previews, removal_round, rule_changes
 from jobs.retention_rules.rule_changes import GRACE
 from jobs.retention_rules.rule_states import rule_states
 from jobs.retention_rules.rules import KEEP, HubRule, Rule, holding_rules, rules_in_force
@@ -82,7 +82,7 @@ class TestConfirmation:
 
     def test_nor_an_hour_later(self, who: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
         confirmation = previews.preview_own(who.workspace, {LOGS: Rule(30)}).confirmation
-        monkeypatch.setattr(rule_changes.confirmations, "MAX_AGE_S", -1)
+        monkeypatch.setattr(confirmations, "MAX_AGE_S", -1)
         with pytest.raises(SpecError, match="older than an hour"):
             rule_changes.set_own(who.workspace, {LOGS: Rule(30)}, who.user, confirmation)
 
