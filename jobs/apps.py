@@ -1,10 +1,13 @@
 from __future__ import annotations
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 
 from clusters.alerts import silence_sources
 from datastores import uses
 from jobs.retention.purge_registry import RUN_TABLES, RunTable
+from jobs.retention_rules import data_tables
+from jobs.retention_rules.data_tables import DataTable
+from jobs.states import DataKind
 from workspaces.administration import active_work
 from workspaces.stored_files import blob_names
 
@@ -26,6 +29,7 @@ class JobsConfig(AppConfig):
             workspace="checkpoint__run__workspace",
             person="checkpoint__run__created_by",
         )
+        RUN_TABLES.append(RunTable(self.get_model("DataRemoval")))
         RUN_TABLES.append(RunTable(self.get_model("DatasetUse")))
         RUN_TABLES.append(RunTable(self.get_model("CheckpointFile"), "checkpoint__run"))
         RUN_TABLES.append(RunTable(self.get_model("StoredCheckpointFile"), "checkpoint__run"))
@@ -40,3 +44,12 @@ class JobsConfig(AppConfig):
         RUN_TABLES.append(RunTable(self.get_model("SentBlob"), "part__attempt__run"))
         RUN_TABLES.extend(RunTable(self.get_model(name), "attempt__run") for name in of_attempt)
         RUN_TABLES.append(RunTable(self.get_model("Attempt")))
+        self._register_data()
+
+    def _register_data(self) -> None:
+        """What retention rules remove."""
+        checkpoint_file, artifact = self.get_model("CheckpointFile"), self.get_model("Artifact")
+        curves = apps.get_model("clusters", "StoredSeries")
+        data_tables.TABLES.append(DataTable(DataKind.OUTPUTS, artifact))
+        data_tables.TABLES.append(DataTable(DataKind.OUTPUTS, checkpoint_file, "checkpoint__run"))
+        data_tables.TABLES.append(DataTable(DataKind.TELEMETRY, curves, "holder", "data"))

@@ -23,6 +23,9 @@ from jobs.log_shipping.models import LogProgress as LogProgress  # noqa: PLC0414
 from jobs.log_shipping.models import LogTarget as LogTarget  # noqa: PLC0414  # exported
 from jobs.prepared_environments import PreparedEnvironment as PreparedEnvironment  # noqa: PLC0414  # exported
 from jobs.querysets import RunQuerySet
+from jobs.retention_rules.models import DataRemoval as DataRemoval  # noqa: PLC0414  # exported
+from jobs.retention_rules.models import RetentionRule as RetentionRule  # noqa: PLC0414  # exported
+from jobs.retention_rules.models import RuleInForce as RuleInForce  # noqa: PLC0414  # exported
 from jobs.sources.models import FetchedCommit as FetchedCommit  # noqa: PLC0414  # exported
 from jobs.sources.models import Snapshot as Snapshot  # noqa: PLC0414  # exported
 from jobs.states import MemberState, Reason, RunKind, RunState
@@ -109,6 +112,7 @@ class Run(models.Model):
             models.Index(fields=["workspace", "-created_at"], name="run_newest"),
             models.Index(fields=["experiment", "-created_at"], name="run_of_experiment"),
             models.Index(fields=["deleted_at"], condition=~models.Q(deleted_at=None), name="run_deleted"),
+            models.Index(fields=["workspace", "finished_at"], name="run_ended"),
         ]
 
     def __str__(self) -> str:

@@ -141,3 +141,28 @@ SENTENCES: dict[Reason, str] = {
 
 # The run took longer than it may.
 TIME_LIMITS = frozenset({Reason.TIMED_OUT, Reason.LIMIT_OUTSIDE})
+
+
+class DataKind(StrEnum):
+    """What retention rules remove of a run. LOGS: of its processes. OUTPUTS: files that the hub stores for
+    it, its checkpoints and logged models among them. METRICS: the points of its curves, its histograms and
+    TensorBoard's files. TELEMETRY: the curves of its GPUs and machines."""
+
+    LOGS = "logs"
+    OUTPUTS = "outputs"
+    METRICS = "metrics"
+    TELEMETRY = "telemetry"
+
+    @property
+    def label(self) -> str:
+        return {
+            DataKind.LOGS: "Logs",
+            DataKind.OUTPUTS: "Outputs and checkpoints",
+            DataKind.METRICS: "Metric points",
+            DataKind.TELEMETRY: "Telemetry",
+        }[self]
+
+    @property
+    def noun(self) -> str:
+        """What was removed, in a sentence."""
+        return "outputs" if self is DataKind.OUTPUTS else self.label.lower()

@@ -49,6 +49,11 @@ def cancel_outside_soon(run_id: str) -> None:
     send_task_soon(TaskName.CANCEL_OUTSIDE, run_id)
 
 
+def retention_soon() -> None:
+    """Removes what retention rules say once the transaction has committed."""
+    send_task_soon(TaskName.APPLY_RETENTION)
+
+
 def purge_soon() -> None:
     """Purges what is due once the transaction has committed."""
     send_task_soon(TaskName.PURGE)

@@ -13,10 +13,12 @@ from jobs.environment_pages import views as own
 from jobs.log_shipping import pages as log_targets
 from jobs.prometheus.page import MetricsPage
 from jobs.quotas import views as quotas
+from jobs.retention_rules import views as retention
 from jobs.spec_formats import export_page, import_page
 from jobs.views import actions, catalog, dashboard, deleted, environments, lanes, queue, run, search, tabs
 from workspaces.settings_sections import SECTIONS
 
+SECTIONS.append(retention.SECTION)
 tabs.register("checkpoints", checkpoints.TAB, after="gpus")
 tabs.register("packages", run_packages.TAB, after="plan")
 tabs.register("export", export_page.TAB, after="spec")
@@ -83,6 +85,9 @@ urlpatterns = [
     path("settings/log-system/", log_targets.log_target, name="log-target"),
     path("settings/log-system/test/", log_targets.log_target_test, name="log-target-test"),
     path("settings/log-system/delete/", log_targets.log_target_delete, name="log-target-delete"),
+    path("retention/", retention.retention, name="retention"),
+    path("retention/cancel/", retention.cancel, name="retention-cancel"),
+    path("retention/hub/", retention.hub_retention, name="hub-retention"),
     path("experiments/", catalog.experiments, name="experiments"),
     path("environments/", environments.environments, name="environments"),
     path("environments/new/", own.new, name="environment-new"),

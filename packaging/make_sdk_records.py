@@ -23,6 +23,7 @@ MODULES: dict[str, tuple[str, dict[str, str]]] = {
             "Finding": "Finding",
             "QueueStanding": "QueueStanding",
             "RunAttempt": "Attempt",
+            "RemovedData": "RemovedData",
             "RunRecord": "RunDetail",
             "RunEvent": "Event",
             "RunLog": "Log",

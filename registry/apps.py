@@ -20,6 +20,8 @@ class RegistryConfig(AppConfig):
         )
         # What it imports needs the models, which are there only now.
         import_string("jobs.run_notifications.END_HOOKS").append(_follow_exports)
+        protections = import_string("jobs.retention_rules.protections.PROTECTIONS")
+        protections.append(import_string("registry.certified_runs.PROTECTION"))
 
 
 def _follow_exports(run: Run) -> None:

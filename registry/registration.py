@@ -14,7 +14,8 @@ from django.utils import timezone
 from clusters.task_messages import send_task_soon
 from jobs.models import Artifact, Run, StoredOutput
 from jobs.outputs import all_of
-from jobs.states import FINAL
+from jobs.retention.removals import removal_sentence
+from jobs.states import FINAL, DataKind
 from registry.certificates import issuance
 from registry.errors import RegistryError
 from registry.models import ModelFile, ModelVersion, ReferencedFile, RegisteredModel
@@ -164,10 +165,12 @@ def outputs(run: Run, path: str) -> Origin:
     folder = path.strip().strip("/")
     if not folder:
         raise RegistryError("path", "is required: name a file or a folder of the run's outputs")
-    present = all_of(run)
+    present, removed = all_of(run), removal_sentence(run, DataKind.OUTPUTS)
     if not present:
         raise RegistryError(
-            "path", f"{run} has no outputs; what a script writes to outputs/ is saved when the run ends"
+            "path",
+            removed.rstrip(".")
+            or f"{run} has no outputs; what a script writes to outputs/ is saved when the run ends",
         )
     # As given first: a script may itself have made a folder called outputs/ within the run's outputs.
     for source in dict.fromkeys((folder, folder.removeprefix(OUTPUTS))):

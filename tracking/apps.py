@@ -5,6 +5,9 @@ from django.apps import AppConfig
 from clusters.alerts import silence_sources
 from jobs.lineage import recorders
 from jobs.retention.purge_registry import RUN_TABLES, RunTable
+from jobs.retention_rules import data_tables
+from jobs.retention_rules.data_tables import DataTable
+from jobs.states import DataKind
 from workspaces.stored_files import blob_names
 
 
@@ -37,3 +40,16 @@ class TrackingConfig(AppConfig):
             RunTable(self.get_model("LoggedModelFile"), "model__run", experiment="model__experiment")
         )
         RUN_TABLES.append(RunTable(self.get_model("LoggedModel"), experiment="experiment"))
+        self._register_data()
+
+    def _register_data(self) -> None:
+        """What retention rules remove: the last, least and greatest value of each metric are no points."""
+        points = {
+            "MetricBlock": ("metric__run", "data"),
+            "MetricSlice": ("run", "data"),
+            "Histogram": ("run", ""),
+        }
+        for name, (run, size) in points.items():
+            data_tables.TABLES.append(DataTable(DataKind.METRICS, self.get_model(name), run, size))
+        file = self.get_model("LoggedModelFile")
+        data_tables.TABLES.append(DataTable(DataKind.OUTPUTS, file, "model__run"))

@@ -17,6 +17,7 @@ from jobs.data_orders.models import is_data_order_id
 from jobs.models import DataOrder, EnvironmentBuild
 from jobs.node_orders import order_purge
 from jobs.retention import environment_purge, run_purge
+from jobs.retention_rules import removal_round
 from jobs.sources import snapshots
 from jobs.transfer import uploads as pieces
 from registry.certificates.certified_environments import certified_environments
@@ -46,6 +47,13 @@ def purge() -> None:
     order_purge.purge_orders(EnvironmentBuild, is_build_id, timezone.now())
     order_purge.purge_orders(DataOrder, is_data_order_id, timezone.now())
     environment_purge.purge_environments(certified_environments)
+
+
+@shared_task(ignore_result=True)
+def apply_retention() -> None:
+    """Removes what the retention rules of workspaces say. Also sent at once, by name, when somebody changes
+    rules, and when there is more to do than fits into a round (jobs.task_messages)."""
+    removal_round.remove_due()
 
 
 @shared_task(ignore_result=True)

@@ -43,6 +43,7 @@ COMMANDS: dict[str, dict[str, CommandEntry]] = {
         "upgrade-nodes": CommandEntry(
             "node_upgrades", "upgrade_nodes", "Order agents to run the hub's version. For operators."
         ),
+        "retention": CommandEntry("retention", "retention", "Show and set when data of old runs is removed."),
         "slurm": CommandEntry("slurm", "slurm", "Enter, show and remove your tokens for a Slurm."),
         "usage": CommandEntry("usage", "list_usage", "List what runs have used: GPU-hours, energy."),
     },

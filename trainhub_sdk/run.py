@@ -145,6 +145,9 @@ class Run(RunRecord):
         plain = path[2:] if path.startswith("./") else path
         file = files.get(plain) or files.get(plain.replace("outputs/", "", 1))
         if file is None:
+            for removal in self.removed:
+                if removal.kind == "outputs":
+                    raise NotFound(410, removal.sentence, {})
             raise NotFound(404, f"Run {self.number} has no file {path}: {_nearest(path, files)}", {})
         return download(self.api, file.url, Path(to or Path(path).name), file.sha256, on_bytes)
 

@@ -51,6 +51,7 @@ class MailKind(StrEnum):
     RESET = "reset"
     INVITE = "invite"
     SECURITY = "security"
+    RETENTION = "retention"
 
 
 class MailState(StrEnum):

@@ -50,6 +50,7 @@ class TaskName(StrEnum):
     FOLD_METRICS = "tracking.tasks.fold_metrics"
     READ_EVENTS = "tracking.tasks.read_events"
     CLEAR_SESSIONS = "trainhub.tasks.clear_sessions"
+    APPLY_RETENTION = "trainhub.tasks.apply_retention"
     PURGE = "trainhub.tasks.purge"
     SEAL_BLOBS = "trainhub.tasks.seal_blobs"
     SWEEP_BLOBS = "trainhub.tasks.sweep_blobs"

@@ -1,4 +1,4 @@
-"""The JSON shapes of logs and search results."""
+"""The JSON shapes of logs, search results and outputs."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ class LogSerializer(serializers.Serializer[object]):
 class LogListSerializer(serializers.Serializer[object]):
     attempt = serializers.IntegerField()
     logs = LogSerializer(many=True)
+    removed = serializers.CharField(
+        help_text="That a retention rule has removed what was here, as a sentence; empty if none has."
+    )
 
 
 class LogHitSerializer(serializers.Serializer[object]):
@@ -69,3 +72,24 @@ class LogSearchSerializer(serializers.Serializer[object]):
         help_text="The number of bytes searched so far, including those of earlier pages."
     )
     total_bytes = serializers.IntegerField(help_text="The total size of the searched logs, in bytes.")
+
+
+class OutputSerializer(serializers.Serializer[object]):
+    path = serializers.CharField()
+    size_bytes = serializers.IntegerField()
+    sha256 = serializers.CharField()
+    place = serializers.CharField(
+        help_text=(
+            "Where the file lies if that is in a datastore; its size and SHA-256 are then as the node said. "
+            "Empty: on the hub."
+        )
+    )
+    url = serializers.CharField(help_text="The address of the file's content; supports Range requests.")
+
+
+class OutputListSerializer(serializers.Serializer[object]):
+    attempt = serializers.IntegerField()
+    outputs = OutputSerializer(many=True)
+    removed = serializers.CharField(
+        help_text="That a retention rule has removed what was here, as a sentence; empty if none has."
+    )

@@ -12,20 +12,20 @@ from rest_framework.response import Response
 
 from jobs import outputs
 from jobs.api.base import JobsView
-from jobs.api.log_serializers import LogListSerializer
+from jobs.api.log_serializers import LogListSerializer, OutputListSerializer
 from jobs.api.serializers import (
     CheckpointSerializer,
     EventSerializer,
     MemberSerializer,
-    OutputListSerializer,
     ResumeSerializer,
     RunDetailSerializer,
 )
 from jobs.errors import Conflict
 from jobs.logs import log_store
 from jobs.models import Checkpoint, Member, StoredOutput
+from jobs.retention.removals import removal_sentence
 from jobs.scheduling import run_actions
-from jobs.states import RunState
+from jobs.states import DataKind, RunState
 from trainhub_launch.errors import SpecError
 from workspaces.api.permissions import AtLeast
 from workspaces.states import Role
@@ -110,7 +110,8 @@ class RunLogs(JobsView):
             # Logs without a rank, such as that of the environment build, come first.
             for name, size in sorted(sizes.items(), key=lambda item: (ranks.get(item[0], -1), item[0]))
         ]
-        return Response({"attempt": attempt, "logs": logs})
+        removed = removal_sentence(instance, DataKind.LOGS)
+        return Response({"attempt": attempt, "logs": logs, "removed": removed})
 
 
 class RunOutputs(JobsView):
@@ -130,7 +131,8 @@ class RunOutputs(JobsView):
             }
             for row in outputs.all_of(instance, attempt)
         ]
-        return Response({"attempt": attempt, "outputs": listed})
+        removed = removal_sentence(instance, DataKind.OUTPUTS)
+        return Response({"attempt": attempt, "outputs": listed, "removed": removed})
 
 
 class RunCheckpoints(JobsView):

@@ -13,6 +13,8 @@ from jobs.environment_findings.failure_remedies import failure_remedy
 from jobs.models import Attempt, Checkpoint, Run
 from jobs.queues import standings
 from jobs.queues.standings import QueueStanding
+from jobs.retention.removals import removed_data
+from jobs.retention_rules.removal_serializer import RemovedDataSerializer
 from jobs.states import RunKind
 from trainhub_launch.findings import Finding
 from trainhub_launch.frameworks import stored_framework
@@ -188,6 +190,11 @@ class RunDetailSerializer(RunSerializer):
     )
     attempts = serializers.SerializerMethodField()
     members = serializers.SerializerMethodField()
+    removed = serializers.SerializerMethodField(help_text="What retention rules have removed of the run.")
+
+    @extend_schema_field(RemovedDataSerializer(many=True))
+    def get_removed(self, run: Run) -> object:
+        return RemovedDataSerializer(removed_data(run), many=True).data
 
     @extend_schema_field(QueueStandingSerializer(allow_null=True))
     def get_queue(self, run: Run) -> dict[str, Any] | None:
@@ -238,24 +245,6 @@ class EventSerializer(serializers.Serializer[object]):
     reason = serializers.CharField()
     message = serializers.CharField()
     actor = serializers.CharField(help_text="Who caused the event: a user name, 'node NAME', or 'hub'.")
-
-
-class OutputSerializer(serializers.Serializer[object]):
-    path = serializers.CharField()
-    size_bytes = serializers.IntegerField()
-    sha256 = serializers.CharField()
-    place = serializers.CharField(
-        help_text=(
-            "Where the file lies if that is in a datastore; its size and SHA-256 are then as the node said. "
-            "Empty: on the hub."
-        )
-    )
-    url = serializers.CharField(help_text="The address of the file's content; supports Range requests.")
-
-
-class OutputListSerializer(serializers.Serializer[object]):
-    attempt = serializers.IntegerField()
-    outputs = OutputSerializer(many=True)
 
 
 class CheckpointSerializer(serializers.ModelSerializer[Checkpoint]):

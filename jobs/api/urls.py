@@ -16,11 +16,17 @@ from jobs.api import (
 from jobs.datastore_tests import api as datastore_tests
 from jobs.log_shipping.target_api import LogTargetDetail, LogTargetTest
 from jobs.quotas.api import Quotas
+from jobs.retention_rules import api as retention
 
 urlpatterns = [
     path("quotas/", Quotas.as_view()),
     path("log-target/", LogTargetDetail.as_view()),
     path("log-target/test/", LogTargetTest.as_view()),
+    path("retention/", retention.Retention.as_view()),
+    path("retention/preview/", retention.RetentionPreview.as_view()),
+    path("retention/cancel/", retention.RetentionCancel.as_view()),
+    path("retention/hub/", retention.HubRetention.as_view()),
+    path("retention/hub/preview/", retention.HubRetentionPreview.as_view()),
     path("snapshots/", catalog.SnapshotList.as_view()),
     path("snapshots/git/", catalog.GitSnapshotList.as_view()),
     path("environments/", catalog.EnvironmentList.as_view()),

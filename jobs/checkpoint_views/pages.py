@@ -24,6 +24,7 @@ WORDS = {
     CheckpointState.COMPLETE: "complete",
     CheckpointState.UNCONFIRMED: "unconfirmed",
     CheckpointState.TORN: "not kept",
+    CheckpointState.REMOVED: "removed",
 }
 SIGNS = {
     "renamed": "It got its name when it was whole.",

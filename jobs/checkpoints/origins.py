@@ -10,6 +10,8 @@ from django.utils import timezone
 from jobs.checkpoints import restoring
 from jobs.checkpoints.states import USABLE, CheckpointState
 from jobs.models import Checkpoint, CheckpointFile, Run, StoredCheckpointFile
+from jobs.retention.removals import removal_sentence
+from jobs.states import DataKind
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import RunSpec
 from workspaces.models import Workspace
@@ -28,14 +30,17 @@ def source_of(spec: RunSpec, workspace: Workspace) -> Checkpoint | None:
     if chosen is None:
         numbers = ", ".join(map(str, usable.values_list("number", flat=True))) or "none"
         sentence = f"run {run.number} keeps no checkpoint {spec.checkpoint.number}; it has: {numbers}"
-        raise SpecError("checkpoint.number", sentence)
+        raise SpecError("checkpoint.number", _with_removal(sentence, run))
     restoring.check_readable(chosen)
     return chosen
 
 
 def copy_to(run: Run, source: Checkpoint) -> None:
     """Gives the run a copy of the checkpoint, which stays when the other run is deleted. The files are stored
-    once, also in a datastore. A person has chosen it: it counts as complete."""
+    once, also in a datastore. A person has chosen it: it counts as complete. Raises SpecError if it was
+    removed meanwhile."""
+    if not Checkpoint.objects.filter(pk=source.pk, state__in=USABLE).exists():
+        raise SpecError("checkpoint.resume_from", f"{source} of run {source.run.number} was just removed")
     copy = Checkpoint.objects.create(
         run=run,
         attempt=0,
@@ -109,9 +114,13 @@ def _origin(spec: RunSpec, workspace: Workspace) -> Run:
 def _newest(run: Run) -> Checkpoint:
     checkpoint = restoring.newest(run)
     if checkpoint is None:
-        raise SpecError(
-            "checkpoint.resume_from",
-            f"run {run.number} has no complete checkpoint; leave the field out to begin anew",
-        )
+        sentence = f"run {run.number} has no complete checkpoint; leave the field out to begin anew"
+        raise SpecError("checkpoint.resume_from", _with_removal(sentence, run))
     restoring.check_readable(checkpoint)
     return checkpoint
+
+
+def _with_removal(sentence: str, run: Run) -> str:
+    """Adds that a retention rule has removed the run's outputs, if it has."""
+    removed = removal_sentence(run, DataKind.OUTPUTS)
+    return f"{sentence}. {removed.rstrip('.')}" if removed else sentence

@@ -1,5 +1,5 @@
 """The states of a checkpoint: collecting -> complete | unconfirmed | torn, and then discarded (-> shared) if
-it lies in a datastore."""
+it lies in a datastore, or removed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class CheckpointState(models.TextChoices):
     may choose it. TORN: it changed while it was saved, or a node was lost; nothing of it is kept. DISCARDED:
     it is not kept any more, and a node has yet to remove it from the datastore. SHARED: it is not kept any
     more, and nothing of it is left there but files that other checkpoints of the run have, too. Nobody is
-    shown the last two."""
+    shown these two. REMOVED: a retention rule has removed its files."""
 
     COLLECTING = "collecting"
     COMPLETE = "complete"
@@ -20,6 +20,7 @@ class CheckpointState(models.TextChoices):
     TORN = "torn"
     DISCARDED = "discarded"
     SHARED = "shared"
+    REMOVED = "removed"
 
 
 # With which a run may begin.

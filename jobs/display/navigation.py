@@ -26,6 +26,7 @@ ELSEWHERE = {
     "/quotas/": "clusters",
     "/audit/": "settings",
     "/people/": "settings",
+    "/retention/": "settings",
     "/workspaces/": "settings",
 }
 

@@ -13,7 +13,8 @@ from datastores.uploads import file_rules, stored_versions
 from jobs import outputs
 from jobs.models import Artifact, DatasetOrigin, Run
 from jobs.quotas import disk_quota
-from jobs.states import FINAL
+from jobs.retention.removals import removal_sentence
+from jobs.states import FINAL, DataKind
 from trainhub_launch.data.manifests import ListedFile, content_etag
 from trainhub_launch.errors import SpecError
 from workspaces import audit
@@ -76,7 +77,10 @@ def _choose_rows(run: Run, attempt: int, path: str) -> tuple[str, QuerySet[Artif
     paths = rows.values_list("path", flat=True).iterator()
     offered = sorted({name + slash for name, slash, _ in (item.partition("/") for item in paths)})
     if not offered:
-        raise SpecError("run", f"{run} has no outputs: a script writes them to outputs/, or logs them")
+        removed = removal_sentence(run, DataKind.OUTPUTS).rstrip(".")
+        raise SpecError(
+            "run", removed or f"{run} has no outputs: a script writes them to outputs/, or logs them"
+        )
     more = ["…"] if len(offered) > MAX_OFFERED else []
     listed = ", ".join([*offered[:MAX_OFFERED], *more])
     raise SpecError("path", f"{text!r:.300} is not among the outputs of {run}; there are: {listed}")

@@ -199,6 +199,32 @@ def remove_run(run_id: str) -> None:
         shutil.rmtree(root)
 
 
+def remove_logs(run_id: str) -> None:
+    """Deletes the logs of an ended run with their times, of all attempts, and marks them as complete. Keeps
+    event files and the lists of installed packages."""
+    for attempt in _stored_attempts(run_id):
+        # First, so that nobody waits for the rest of a log.
+        close(run_id, attempt)
+        folder = run_folder(run_id, attempt)
+        for name in log_sizes(run_id, attempt):
+            (folder / "logs" / name).unlink(missing_ok=True)
+        if (folder / "arrivals").exists():
+            shutil.rmtree(folder / "arrivals")
+
+
+def remove_event_files(run_id: str) -> None:
+    """Deletes TensorBoard's event files of an ended run, of all attempts."""
+    for attempt in _stored_attempts(run_id):
+        for name in event_file_sizes(run_id, attempt):
+            (run_folder(run_id, attempt) / "logs" / name).unlink(missing_ok=True)
+
+
+def _stored_attempts(run_id: str) -> list[int]:
+    with contextlib.suppress(FileNotFoundError):
+        return [int(entry.name) for entry in run_folder(run_id).iterdir() if entry.name.isdecimal()]
+    return []
+
+
 def make_folders(target: Path) -> None:
     """Creates a folder of a run and its parents, readable by the hub's account only."""
     # With parents=True, mkdir applies its mode to the last folder only, so each one is created by itself.

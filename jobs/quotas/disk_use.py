@@ -16,8 +16,8 @@ from django.utils import timezone
 
 from clusters.models import DiskUse, Quota
 from jobs.logs import log_store
-from jobs.models import Member, Run
-from jobs.states import FINAL, RunKind
+from jobs.models import DataRemoval, Member, Run
+from jobs.states import FINAL, DataKind, RunKind
 from workspaces.models import Workspace
 from workspaces.stored_files import blob_names
 
@@ -93,6 +93,8 @@ def _log_bytes(workspace: Workspace) -> defaultdict[int | None, int]:
     active = jobs.exclude(state__in=FINAL)
     # The nodes have reported the final sizes of logs that are complete; only the others are looked up.
     ended = Member.objects.filter(attempt__run__workspace=workspace, attempt__run__state__in=FINAL).order_by()
+    removed = DataRemoval.objects.filter(run__workspace=workspace, kind=DataKind.LOGS)
+    ended = ended.exclude(attempt__run__in=removed.values("run"))
     for person, size in ended.values_list("attempt__run__created_by").annotate(Sum("log_bytes", default=0)):
         sizes[person] += size
     for run, person in active.values_list("pk", "created_by"):

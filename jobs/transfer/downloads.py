@@ -20,6 +20,8 @@ from jobs.logs import log_store
 from jobs.models import Artifact, AttemptNode, DataOrder, Run, Snapshot, StoredOutput
 from jobs.node_api.auth import require_node_or_person
 from jobs.node_orders.work_order import ORDER_ATTEMPT
+from jobs.retention.removals import raise_if_removed
+from jobs.states import DataKind
 from jobs.stored_outputs.download import stored_output_response
 from jobs.transfer.log_waits import MAX_WAIT_S, LogPosition, wait_for_bytes
 from trainhub_launch.log_names import ENVIRONMENT_LOG, PREPARATION_LOG
@@ -192,6 +194,8 @@ def _read_log(requested: LogRange) -> LogPiece:
         size = log_store.size(run, number, name)
     except log_store.BadLogName as error:
         raise Problem(400, "Bad request", f"{error}.") from error
+    if complete and not size:
+        raise_if_removed(run, DataKind.LOGS)
     return LogPiece(data, size, complete, number)
 
 
@@ -201,6 +205,7 @@ def _log_file(run: str, number: int, name: str) -> Response:
     except log_store.BadLogName as error:
         raise Problem(400, "Bad request", f"{error}.") from error
     if not path.is_file():
+        raise_if_removed(run, DataKind.LOGS)
         raise not_found("No such log in this attempt.")
     facts = path.stat()
     # Stored bytes of a log never change, so its length identifies its version.
@@ -222,6 +227,7 @@ def _output(who: Principal, run_id: str, attempt: int, path: str) -> Artifact | 
     if artifact is None:
         stored = outputs.stored_for_attempt(run, attempt).filter(path=path).first()
         if stored is None:
+            raise_if_removed(run.pk, DataKind.OUTPUTS)
             raise not_found("No such output in this attempt.")
         return stored
     if not blobs.exists(artifact.sha256):

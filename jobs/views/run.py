@@ -14,7 +14,8 @@ from django.utils.cache import patch_cache_control
 from jobs.models import Run
 from jobs.queues import standings
 from jobs.recovery.outside_cancel import pending_cancels
-from jobs.states import RunKind
+from jobs.retention.removals import removal_sentence
+from jobs.states import DataKind, RunKind
 from jobs.views import lanes, tabs
 from jobs.views.cause import cause_view
 from jobs.views.partials import render_part
@@ -22,6 +23,16 @@ from jobs.views.run_lookup import run_numbered, run_with_id
 from jobs.views.timeline import StateSpan, TimelineEvent, phases, stretch
 from workspaces.access import Principal, WorkspaceRequest, needs
 from workspaces.states import Role
+
+# Of which kind the data is that a tab shows.
+REMOVABLE = {
+    "logs": DataKind.LOGS,
+    "outputs": DataKind.OUTPUTS,
+    "media": DataKind.OUTPUTS,
+    "checkpoints": DataKind.OUTPUTS,
+    "metrics": DataKind.METRICS,
+    "gpus": DataKind.TELEMETRY,
+}
 
 
 @needs(Role.VIEWER)
@@ -41,6 +52,8 @@ def run(request: WorkspaceRequest, number: int, tab: str = "") -> HttpResponse:
         "attempt": attempt,
         "may_act": request.principal.may(Role.CONTRIBUTOR),
     }
+    if tab in REMOVABLE:
+        context["removed"] = removal_sentence(row, REMOVABLE[tab])
     context |= tabs.TABS[tab].context(row, attempt, request)
     # The header costs several queries and is not part of the response to htmx.
     if "HX-Request" not in request.headers:

@@ -13,6 +13,8 @@ from django.utils import timezone
 from jobs import outputs
 from jobs.models import Artifact, Run, StoredOutput
 from jobs.outputs import rows_below
+from jobs.retention.removals import removal_sentence
+from jobs.states import DataKind
 from tracking.artifacts import file_hints
 from tracking.artifacts.paths import MODEL, RUN, Address
 from tracking.callers import Caller
@@ -200,7 +202,8 @@ def find_file(place: FileOwner, path: str) -> ListedFile:
             return stored
         if rows_below(place.rows, path).exists() or rows_below(place.stored_rows, path).exists():
             raise MlflowError(INVALID, f"Artifact path refers to a directory, not a file: '{path}'")
-        raise MlflowError(MISSING, f"No such artifact: '{path}'")
+        removed = removal_sentence(place.run, DataKind.OUTPUTS) if place.run is not None else ""
+        raise MlflowError(MISSING, removed or f"No such artifact: '{path}'")
     if not blobs.exists(row.sha256):
         raise MlflowError(MISSING, f"The bytes of '{path}' {blobs.absence(row.sha256)}.")
     return row

@@ -14,11 +14,13 @@ from starlette.routing import Route
 
 from clusters.api.telemetry_answers import file_name
 from jobs.models import Run
+from jobs.retention.removals import raise_if_removed
+from jobs.states import DataKind
 from tracking.curves.curve_query import check_parameters, parse_keys
 from tracking.curves.run_selection import is_number
 from tracking.metrics import curve_reader
 from tracking.metrics.points import Points
-from tracking.models import Metric
+from tracking.models import Metric, MetricBlock, MetricSlice
 from trainhub_launch.errors import SpecError
 from workspaces.access import Principal
 from workspaces.http.auth import require_person
@@ -59,6 +61,10 @@ def _find_run(principal: Principal, name: str, keys: tuple[str, ...]) -> tuple[R
     run = Run.objects.for_workspace(principal.workspace).filter(**key).first()
     if run is None:
         raise not_found("No such run in this workspace.")
+    if not (
+        MetricSlice.objects.filter(run=run).exists() or MetricBlock.objects.filter(metric__run=run).exists()
+    ):
+        raise_if_removed(run.pk, DataKind.METRICS)
     rows = Metric.objects.filter(run=run)
     selected = rows.filter(key__in=keys) if keys else rows
     return run, list(selected.order_by("key").values_list("key", "count"))

@@ -31,6 +31,7 @@ PERIODIC_TASKS: dict[str, tuple[TaskName, float]] = {
     "delete-old-audit-events": (TaskName.DELETE_OLD_AUDIT_EVENTS, 86400.0),
     "forget-deliveries": (TaskName.FORGET_DELIVERIES, 86400.0),
     "purge": (TaskName.PURGE, 3600.0),
+    "apply-retention": (TaskName.APPLY_RETENTION, 3600.0),
     "resolve-missed-environments": (TaskName.RESOLVE_MISSED, 10.0),
     "list-missed-datasets": (TaskName.LIST_MISSED, 10.0),
     "fetch-environment-files": (TaskName.FETCH_FILES, 60.0),

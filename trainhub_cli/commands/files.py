@@ -7,7 +7,7 @@ import click
 from trainhub_cli.formats import format_size
 from trainhub_cli.hub_access import open_client
 from trainhub_cli.options import json_option, profile_option
-from trainhub_cli.printing import print_json, print_text
+from trainhub_cli.printing import clean, print_json, print_note, print_text
 from trainhub_cli.progress import show_progress
 from trainhub_cli.references import run_argument
 from trainhub_cli.tables import name, number, print_table
@@ -29,6 +29,9 @@ def list_outputs(run: str, as_json: bool) -> None:
     if as_json:
         print_json(file.json for file in outputs)
         return
+    for removal in chosen.removed:
+        if removal.kind == "outputs":
+            print_note(clean(removal.sentence))
     rows = [[format_size(file.size_bytes), file.path] for file in outputs]
     print_table([number("SIZE"), name("PATH")], rows, f"Run {chosen.number} has left no files.")
 

@@ -46,6 +46,8 @@ def show_run(run: str, as_json: bool) -> None:
         print_text(f"  {'file':<12} {clean(file.path)} ({format_size(file.size_bytes)})")
     if len(files) > FILES:
         print_text(f"  {'':<12} and {len(files) - FILES} more: trainhub files ls {chosen.number}")
+    for removal in chosen.removed:
+        print_text(f"  {'removed':<12} {clean(removal.sentence)}")
 
 
 @click.command("events")

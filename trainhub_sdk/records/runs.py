@@ -99,6 +99,17 @@ class RunAttempt(Record):
 
 
 @dataclass
+class RemovedData(Record):
+    kind: str = ""
+    """logs, outputs, metrics (their points) or telemetry."""
+    removed_at: str = ""
+    size_bytes: int = 0
+    """How much it was."""
+    sentence: str = ""
+    """The same for people."""
+
+
+@dataclass
 class RunRecord(Record):
     id: str = ""
     """The run's id: 32 hexadecimal digits, globally unique."""
@@ -146,6 +157,8 @@ class RunRecord(Record):
     """The place in the queue of the cluster; null unless the run waits there."""
     attempts: list[RunAttempt] = field(default_factory=list)
     members: list[dict[str, Any]] = field(default_factory=list)
+    removed: list[RemovedData] = field(default_factory=list)
+    """What retention rules have removed of the run."""
 
 
 @dataclass

@@ -40,7 +40,8 @@ class OutgoingMail(models.Model):
 
     `recipient`: a mail address, or (MailKind.RESET) what somebody typed who forgot a password. `user`: whom
     it concerns, once that is known. `invitation`: what its link belongs to. `topic`: of a
-    notice (MailKind.SECURITY) what has changed; `detail`: which, such as the name of a passkey."""
+    notice (MailKind.SECURITY) what has changed; `detail`: which, such as the name of a passkey, or
+    (MailKind.RETENTION) what is about to be removed, as a sentence."""
 
     kind = models.CharField(max_length=16, choices=[(kind.value, kind.value) for kind in MailKind])
     recipient = models.CharField(max_length=254)

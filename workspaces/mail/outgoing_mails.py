@@ -1,5 +1,5 @@
 """Sends the mails of the hub itself: links to confirm an address, for a new password and for invitations, and
-notices that a way to sign in has changed.
+notices that a way to sign in has changed, or that data of old runs will be removed.
 
 The worker makes each link at the moment at which it sends it. A mail that the server does not accept is tried
 again, with a new link, for an hour."""
@@ -113,6 +113,7 @@ def _compose(mail: OutgoingMail) -> EmailMessage:
         MailKind.RESET: _reset,
         MailKind.INVITE: _invitation,
         MailKind.SECURITY: _security,
+        MailKind.RETENTION: _retention,
     }[MailKind(mail.kind)]
     return compose(mail)
 
@@ -171,6 +172,16 @@ def _invitation(mail: OutgoingMail) -> EmailMessage:
 
 def _security(mail: OutgoingMail) -> EmailMessage:
     return _message(mail.recipient, notices.subject_of(mail), *notices.paragraphs_of(mail))
+
+
+def _retention(mail: OutgoingMail) -> EmailMessage:
+    return _message(
+        mail.recipient,
+        "Data of old runs will be removed",
+        mail.detail,
+        f"What it would remove now, and how to cancel it: {settings.PUBLIC_URL}/retention/. Pinned runs, and "
+        "those with the tag keep, stay whole.",
+    )
 
 
 def _message(recipient: str, subject: str, *paragraphs: str) -> EmailMessage:

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('workspaces', '0018_servers'),
+        ('workspaces', '0019_retention_mails'),
     ]
 
     operations = [

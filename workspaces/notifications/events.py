@@ -10,6 +10,7 @@ from typing import Any
 ALERT_FIRED, ALERT_CLEARED = "alert.fired", "alert.cleared"
 RUN_COMPLETED, RUN_FAILED, RUN_CANCELED = "run.completed", "run.failed", "run.canceled"
 TOKEN_ENDING = "token.ending"  # noqa: S105 - a word, no token
+RETENTION_PLANNED = "retention.planned"
 TEST = "test"
 
 # The events to which a channel can subscribe -> their labels in its form.
@@ -21,6 +22,7 @@ CHOICES: dict[str, str] = {
     RUN_FAILED: "A run fails",
     RUN_CANCELED: "A run is canceled",
     TOKEN_ENDING: "A token for a Slurm expires soon",
+    RETENTION_PLANNED: "A stricter retention rule is about to remove data",
 }
 SHORT = {
     "alert.critical": "critical alerts",
@@ -30,6 +32,7 @@ SHORT = {
     RUN_FAILED: "failed runs",
     RUN_CANCELED: "canceled runs",
     TOKEN_ENDING: "expiring tokens",
+    RETENTION_PLANNED: "stricter retention rules",
 }
 # The default subscriptions of a new channel.
 USUAL = ("alert.critical", "alert.cleared", RUN_FAILED)

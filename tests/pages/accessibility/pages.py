@@ -54,6 +54,8 @@ PAGES = (
     "/clusters/add/",
     "/clusters/add-cluster/",
     "/quotas/",
+    "/retention/",
+    "/retention/hub/",
     "/nodes/{node}/",
     "/gpus/{gpu}/",
     "/gpus/{split}/",
