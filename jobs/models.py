@@ -107,6 +107,15 @@ class Run(models.Model):
             models.Index(fields=["workspace", "-created_at"], name="run_newest"),
             models.Index(fields=["experiment", "-created_at"], name="run_of_experiment"),
             models.Index(fields=["deleted_at"], condition=~models.Q(deleted_at=None), name="run_deleted"),
+            models.Index(fields=["workspace", "-finished_at"], name="run_ended"),
+            # Has all that the list of experiments counts, so that it reads no runs.
+            models.Index(
+                fields=["experiment", "state", "number"],
+                condition=models.Q(deleted_at=None),
+                name="run_state_counts",
+            ),
+            models.Index(fields=["workspace"], condition=models.Q(pinned=True), name="run_pinned"),
+            # On PostgreSQL the migration 0038 adds others, for parts of names and for values of the spec.
         ]
 
     def __str__(self) -> str:

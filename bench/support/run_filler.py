@@ -21,7 +21,7 @@ OPTIMIZERS = ("adam", "sgd", "adamw", "lion")
 SEEDS = 5
 AT_ONCE = 2_000
 _NODE = {"environment": {f"VARIABLE_{number}": "x" * 40 for number in range(24)}}
-_PLAN = json.dumps({"version": 1, "nodes": [_NODE, _NODE]})
+PLAN_JSON = json.dumps({"version": 1, "nodes": [_NODE, _NODE]})
 
 
 def fill(
@@ -97,7 +97,7 @@ def _run(run: str, number: int, experiment: Experiment, at: datetime, user: User
         experiment=experiment,
         spec=spec,
         display_name=f"train {number}",
-        preview=_Text(_PLAN),
+        preview=_Text(PLAN_JSON),
         state="Failed" if failed else "Completed",
         reason="exited" if failed else "completed",
         facts={"rank": 0, "code": 1, "node": "alpha"} if failed else {},

@@ -73,6 +73,18 @@ def usage_lines(entries: QuerySet[UsageEntry], by: str) -> list[UsageLine]:
     return sorted(lines, key=lambda line: (-line.gpu_hours, -line.node_hours, line.name))
 
 
+def largest_runs(entries: QuerySet[UsageEntry], limit: int) -> tuple[list[UsageLine], int]:
+    """Returns the totals of the `limit` runs with most usage, in the order of `usage_lines`, and the number
+    of runs. The database sorts them: there may be a million."""
+    rows = entries.order_by().annotate(of=F("run_number")).values("of")
+    first = list(rows.annotate(**_sums()).order_by("-gpu_s", "-node_s", "of")[:limit])
+    # Names of these alone: otherwise each entry would be joined with its run.
+    named = entries.filter(run_number__in=[row["of"] for row in first]).annotate(title=_NAME)
+    titles = dict(named.values_list("run_number", "title"))
+    lines = [_line({**row, "title": titles[row["of"]]}) for row in first]
+    return lines, rows.distinct().count()
+
+
 def total(entries: QuerySet[UsageEntry]) -> UsageLine:
     return _line({"of": "", **entries.aggregate(**_sums())})
 
