@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from clusters.backends.slurm.script import BatchJob, batch_script
 from clusters.backends.slurm.submission import submit_job
+from tests.harness import guard
 from tests.hosts import processes
 from tests.node.accounts import ADA
 from tests.slurm.cluster import SlurmCluster
@@ -29,11 +32,13 @@ SLURM_INTERVAL_S = 1.0
 
 
 class SlurmBench:
-    """`logs`: a folder that all nodes share, for the output of jobs by hand."""
+    """`cpus`: of each node. `hub_settings`: environment variables of the hub and its own node. `logs`: a
+    folder that all nodes share, for the output of jobs by hand."""
 
-    def __init__(self, folder: Path) -> None:
-        self.slurm = SlurmCluster(NODES, cpus=CPUS)
+    def __init__(self, folder: Path, cpus: int = CPUS, hub_settings: Mapping[str, str] | None = None) -> None:
+        self.slurm = SlurmCluster(NODES, cpus=cpus)
         self._folder = folder
+        self._hub_settings = hub_settings or {}
 
     def start(self) -> SlurmBench:
         self.slurm.start()
@@ -42,6 +47,7 @@ class SlurmBench:
         self.person = ControllerCommands(self.slurm, ACCOUNT)
         self._calls = self.slurm.folder / "calls"
         self._count_calls()
+        self.hub.hub.settings.update(self._hub_settings)
         self.hub.start()
         self.runs = self.hub.hub.own_folder / "runs"
         return self
@@ -117,6 +123,18 @@ class SlurmBench:
 
     def _spaces(self) -> set[str]:
         return {processes.space(machine.init) for machine in self.slurm.nodes.values()}
+
+
+@contextmanager
+def slurm_bench(cpus: int = CPUS, hub_settings: Mapping[str, str] | None = None) -> Iterator[SlurmBench]:
+    """One in a folder of its own; its machines end with it."""
+    with tempfile.TemporaryDirectory(prefix="th-bench-") as folder:
+        guard.own_folder(folder)
+        bench = SlurmBench(Path(folder), cpus, hub_settings)
+        try:
+            yield bench.start()
+        finally:
+            bench.stop()
 
 
 def seconds_until(condition: Callable[[], bool], started_at: float, patience_s: float = PATIENCE_S) -> float:

@@ -11,9 +11,11 @@ import hashlib
 import logging
 import os
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Collection, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import islice
 
 from django.db import DatabaseError, connections
 from django.utils import timezone
@@ -86,16 +88,40 @@ def uploading() -> Iterator[None]:
 
 
 def upload_waiting() -> int:
-    """Uploads every file that waits, whose time has come, and that is on this disk. Returns how many are
-    complete now. A store that fails is recorded in the rows."""
-    due = waiting_objects().filter(try_at__lte=timezone.now())
-    done, last_count = 0, -1
+    """Uploads every file that waits, whose time has come, and that is on this disk, also those that begin to
+    wait meanwhile. Returns how many are complete now. A store that fails is recorded in the rows."""
+    uploads: dict[Future[bool], int] = {}
+    # Row -> when it may be taken again: another process has it, or the database did not take its end.
+    not_before: dict[int, float] = {}
+    done = 0
     with ThreadPoolExecutor(UPLOADS, thread_name_prefix="blob-upload") as pool:
-        while done != last_count:
-            last_count = done
-            here = [row for row in due[:_AT_ONCE] if blobs.path(row.sha256).is_file()]
-            done += sum(pool.map(_upload_in_thread, here))
-    return done
+        while True:
+            now = time.monotonic()
+            not_before = {row_pk: moment for row_pk, moment in not_before.items() if moment > now}
+            for row in _next_rows(UPLOADS - len(uploads), [*not_before, *uploads.values()]):
+                upload = pool.submit(_upload_in_thread, row)
+                uploads[upload] = row.pk
+                upload.add_done_callback(lambda _: new_uploads.set())
+            if not uploads:
+                return done
+            new_uploads.wait(INTERVAL_S)
+            # Before the look: what ends or begins to wait during it wakes this thread again.
+            new_uploads.clear()
+            for upload in [upload for upload in uploads if upload.done()]:
+                row_pk = uploads.pop(upload)
+                if upload.result():
+                    done += 1
+                else:
+                    not_before[row_pk] = time.monotonic() + INTERVAL_S
+
+
+def _next_rows(count: int, passed_over: Collection[int]) -> list[StoredObject]:
+    if not count:
+        return []
+    due = waiting_objects().filter(try_at__lte=timezone.now()).exclude(pk__in=passed_over)
+    # Those on the disks of other servers may be many.
+    here = (row for row in due.iterator(_AT_ONCE) if blobs.path(row.sha256).is_file())
+    return list(islice(here, count))
 
 
 def _upload_in_thread(row: StoredObject) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from tests.hub import eventually
 from tests.stores.s3_server import BUCKET, S3Server
 from tests.workspaces.object_store.conftest import reconfigure
 from tests.workspaces.object_store.files import objects, row_of, stored, uploaded
@@ -104,6 +105,20 @@ def test_a_file_that_another_process_uploads_is_left_to_it(store: S3Server) -> N
         fcntl.flock(file, fcntl.LOCK_EX)
         assert blob_uploads.upload_waiting() == 0
     assert blob_uploads.upload_waiting() == 1
+
+
+def test_one_that_begins_to_wait_while_another_is_uploaded_does_not_wait_for_its_end(store: S3Server) -> None:
+    stored(SMALL)
+    store.takes.clear()
+    upload = threading.Thread(target=blob_uploads.upload_waiting)
+    upload.start()
+    eventually(lambda: store.waiting)
+    store.waiting = False
+    stored(LARGE)
+    eventually(lambda: store.waiting)
+    store.takes.set()
+    upload.join()
+    assert len(objects(store)) == 2
 
 
 def test_one_that_is_deleted_while_it_is_uploaded_leaves_no_object(store: S3Server) -> None:
