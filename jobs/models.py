@@ -30,6 +30,9 @@ from jobs.transfer.models import UploadedBlob as UploadedBlob  # noqa: PLC0414  
 from jobs.version_builds.models import BuildFile as BuildFile  # noqa: PLC0414  # exported
 from workspaces.models import User, Workspace
 
+# All that the list of experiments counts of runs, so that it reads none of them.
+COUNTED = ("experiment", "state", "number")
+
 
 def new_run_id() -> str:
     """Returns a new run id of 32 hex digits, which is also the run's MLflow id."""
@@ -108,12 +111,7 @@ class Run(models.Model):
             models.Index(fields=["experiment", "-created_at"], name="run_of_experiment"),
             models.Index(fields=["deleted_at"], condition=~models.Q(deleted_at=None), name="run_deleted"),
             models.Index(fields=["workspace", "-finished_at"], name="run_ended"),
-            # Has all that the list of experiments counts, so that it reads no runs.
-            models.Index(
-                fields=["experiment", "state", "number"],
-                condition=models.Q(deleted_at=None),
-                name="run_state_counts",
-            ),
+            models.Index(fields=COUNTED, condition=models.Q(deleted_at=None), name="run_state_counts"),
             models.Index(fields=["workspace"], condition=models.Q(pinned=True), name="run_pinned"),
             # On PostgreSQL the migration 0038 adds others, for parts of names and for values of the spec.
         ]

@@ -30,6 +30,7 @@ from tracking.metrics.points import Points, block_bytes  # noqa: E402
 from trainhub_launch.scheduler.placement import PlacedNode  # noqa: E402
 from workspaces.models import Membership, User, Workspace  # noqa: E402
 
+Connection = psycopg.Connection[tuple[Any, ...]]
 WORKSPACES, EXPERIMENTS, PEOPLE, BLOCKS = 3, 200, 300, 200
 METRICS = ("acc", "loss", "val_acc")
 RUNS_AT_ONCE = 10_000
@@ -78,12 +79,12 @@ def main() -> int:
         return 0 if _write_runs(base, options, stop_at) and _make_indexes(base, stop_at) else 75
 
 
-def _has_table(base: psycopg.Connection[Any], name: str) -> bool:
+def _has_table(base: Connection, name: str) -> bool:
     row = base.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone()
     return row is not None and bool(row[0])
 
 
-def _begin(base: psycopg.Connection[Any]) -> None:
+def _begin(base: Connection) -> None:
     """Makes what runs refer to, and drops the indexes of the tables."""
     node = Node.objects.create(
         cluster=Cluster.objects.create(name="local"), name="node-0", token_digest="bench", slots=8, cores=8
@@ -124,7 +125,7 @@ def _begin(base: psycopg.Connection[Any]) -> None:
             )
 
 
-def _write_runs(base: psycopg.Connection[Any], options: argparse.Namespace, stop_at: float) -> bool:
+def _write_runs(base: Connection, options: argparse.Namespace, stop_at: float) -> bool:
     """Writes the runs that are not there yet, as long as there is time; returns whether all are there."""
     curves = len(METRICS)
     values = {
@@ -150,7 +151,7 @@ def _write_runs(base: psycopg.Connection[Any], options: argparse.Namespace, stop
     return bool(first > options.runs)
 
 
-def _make_blocks(base: psycopg.Connection[Any], points: int) -> None:
+def _make_blocks(base: Connection, points: int) -> None:
     """Makes some blocks as the compaction of the product writes them."""
     numbers = np.random.default_rng(7)
     steps = np.arange(points, dtype=np.int64)
@@ -161,13 +162,13 @@ def _make_blocks(base: psycopg.Connection[Any], points: int) -> None:
         base.execute("INSERT INTO bench_block VALUES (%s, %s)", [place, data])
 
 
-def _write_part(base: psycopg.Connection[Any], values: Mapping[str, Any]) -> None:
+def _write_part(base: Connection, values: Mapping[str, Any]) -> None:
     with base.transaction():
         for sql in PARTS:
             base.execute(sql, values)
 
 
-def _make_indexes(base: psycopg.Connection[Any], stop_at: float) -> bool:
+def _make_indexes(base: Connection, stop_at: float) -> bool:
     """Makes the indexes again as long as there is time, and what autovacuum would have made; returns whether
     all is there."""
     base.execute("SET maintenance_work_mem = '512MB'")

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from urllib.parse import urlencode
 
@@ -36,7 +36,7 @@ PURGE = "from jobs.retention.run_purge import purge_due; print(purge_due(lambda 
 BARE = (
     "SELECT * FROM jobs_run WHERE workspace_id = %s AND deleted_at IS NULL ORDER BY created_at DESC LIMIT 50"
 )
-Query = dict[str, object]
+Query = Mapping[str, object]
 
 
 def main() -> int:

@@ -19,7 +19,11 @@ class Migration(migrations.Migration):
         ),
         AddLargeIndex(
             model_name='run',
-            index=models.Index(condition=models.Q(('deleted_at', None)), fields=['experiment', 'state', 'number'], name='run_state_counts'),
+            index=models.Index(
+                condition=models.Q(('deleted_at', None)),
+                fields=['experiment', 'state', 'number'],
+                name='run_state_counts',
+            ),
         ),
         AddLargeIndex(
             model_name='run',

@@ -250,11 +250,12 @@ def _ids_named(node: Comparison, scope: Scope) -> list[int]:
     """Returns the people or experiments whose name matches, at most one more than MAX_IDS. By their ids the
     database knows how many runs each has; by a name it assumes the mean, and reads all runs for one of
     nobody."""
+    rows: QuerySet[Any]
     if node.key.name == "user_id":
-        rows, name = User.objects.order_by(), "username"
+        rows, name = User.objects.all(), "username"
     else:
-        rows, name = Experiment.objects.filter(pk__in=scope.experiments).order_by(), "name"
-    matching = rows.filter(**{f"{name}__{LOOKUPS[node.operator]}": node.value})
+        rows, name = Experiment.objects.filter(pk__in=scope.experiments), "name"
+    matching = rows.filter(**{f"{name}__{LOOKUPS[node.operator]}": node.value}).order_by()
     return list(matching.values_list("pk", flat=True)[: MAX_IDS + 1])
 
 

@@ -101,9 +101,9 @@ def _has_stages(key: Key) -> bool:
 def _key_stage(
     walk: OrderedSearch,
     runs: RunQuerySet,
-    rest: Sequence[Any],
+    rest: Sequence[SqlOrder | str],
     column: str,
-    key_condition: dict[str, Any],
+    key_condition: dict[str, object],
 ) -> OrderStage:
     """Returns the stage of the runs whose row of the first key meets the condition, by `column` if it has a
     name."""

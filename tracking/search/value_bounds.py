@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db import connection
 from django.db.models import Model
@@ -46,7 +45,7 @@ class ValueOrder:
             lookup = "exact" if first == last else "gte" if self.descending else "lte"
             yield {f"{self.column}__{lookup}": last}
 
-    def _first_values(self, count: int) -> tuple[Any, Any, int]:
+    def _first_values(self, count: int) -> tuple[object, object, int]:
         """Returns the first and the last of so many values in the order, and how many there are of them. The
         few first ones of each experiment do, as the result is only a bound."""
         direction = "DESC" if self.descending else "ASC"

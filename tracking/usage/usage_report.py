@@ -77,7 +77,8 @@ def largest_runs(entries: QuerySet[UsageEntry], limit: int) -> tuple[list[UsageL
     """Returns the totals of the `limit` runs with most usage, in the order of `usage_lines`, and the number
     of runs. The database sorts them: there may be a million."""
     rows = entries.order_by().annotate(of=F("run_number")).values("of")
-    first = list(rows.annotate(**_sums()).order_by("-gpu_s", "-node_s", "of")[:limit])
+    largest = (F("gpu_s").desc(), F("node_s").desc(), F("of").asc())
+    first = list(rows.annotate(**_sums()).order_by(*largest)[:limit])
     # Names of these alone: otherwise each entry would be joined with its run.
     named = entries.filter(run_number__in=[row["of"] for row in first]).annotate(title=_NAME)
     titles = dict(named.values_list("run_number", "title"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import CharField
 from django.db.models.lookups import IContains
+from django.db.models.sql.compiler import SQLCompiler
 
 
 @CharField.register_lookup
@@ -15,9 +15,17 @@ class NameContains(IContains):
 
     lookup_name = "name_contains"
 
-    def as_sql(self, compiler: Any, connection: Any) -> Any:  # noqa: ARG002 - the parameters are Django's
-        return compiler.compile(IContains(self.lhs, self.rhs))
+    def as_sql(
+        self,
+        compiler: SQLCompiler,
+        connection: BaseDatabaseWrapper,  # noqa: ARG002 - the parameters are Django's
+    ) -> tuple[str, list[str | int]]:
+        sql, params = compiler.compile(IContains(self.lhs, self.rhs))
+        return sql, list(params)
 
-    def as_postgresql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
+    def as_postgresql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper
+    ) -> tuple[str, list[str | int]]:
         lhs, params = compiler.compile(self.lhs)
-        return f"{lhs} ILIKE %s", (*params, f"%{connection.ops.prep_for_like_query(self.rhs)}%")
+        pattern = connection.ops.prep_for_like_query(str(self.rhs))
+        return f"{lhs} ILIKE %s", [*params, f"%{pattern}%"]

@@ -34,7 +34,8 @@ def bytes_in(workspace_id: int) -> tuple[int, dict[int | None, int]]:
     person who made the rows (None: nobody that still exists).
 
     The database adds them up: a large workspace has more names than fit into the memory of a worker."""
-    parts, params = [], []
+    parts: list[str] = []
+    params: list[object] = []
     for table, workspace in _WORKSPACE.items():
         rows = _rows(table).filter(**{workspace: workspace_id}).order_by()
         sql, values = rows.values_list(_PERSON[table], "sha256", "size_bytes").query.sql_with_params()
@@ -46,7 +47,7 @@ def bytes_in(workspace_id: int) -> tuple[int, dict[int | None, int]]:
     names = (
         f"SELECT NULL AS person, NULL AS sha256, 0 AS size WHERE 1 = 0 UNION ALL {' UNION ALL '.join(parts)}"
     )
-    once = f"SELECT person, sha256, max(size) AS size FROM ({names}) AS names GROUP BY person, sha256"  # noqa: S608
+    once = f"SELECT person, sha256, max(size) AS size FROM ({names}) AS n GROUP BY 1, 2"  # noqa: S608
     query = f"SELECT person, sum(size) FROM ({once}) AS files GROUP BY person"  # noqa: S608
     sizes = f"SELECT max(size) AS size FROM ({once}) AS files GROUP BY sha256"  # noqa: S608
     everyone = f"SELECT sum(size) FROM ({sizes}) AS once"  # noqa: S608
