@@ -19,13 +19,13 @@ class NameContains(IContains):
         self,
         compiler: SQLCompiler,
         connection: BaseDatabaseWrapper,  # noqa: ARG002 - the parameters are Django's
-    ) -> tuple[str, list[str | int]]:
+    ) -> tuple[str, tuple[str | int, ...]]:
         sql, params = compiler.compile(IContains(self.lhs, self.rhs))
-        return sql, list(params)
+        return sql, tuple(params)
 
     def as_postgresql(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper
-    ) -> tuple[str, list[str | int]]:
+    ) -> tuple[str, tuple[str | int, ...]]:
         lhs, params = compiler.compile(self.lhs)
         pattern = connection.ops.prep_for_like_query(str(self.rhs))
-        return f"{lhs} ILIKE %s", [*params, f"%{pattern}%"]
+        return f"{lhs} ILIKE %s", (*params, f"%{pattern}%")

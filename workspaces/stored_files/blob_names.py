@@ -35,7 +35,7 @@ def bytes_in(workspace_id: int) -> tuple[int, dict[int | None, int]]:
 
     The database adds them up: a large workspace has more names than fit into the memory of a worker."""
     parts: list[str] = []
-    params: list[object] = []
+    params: list[str | int] = []
     for table, workspace in _WORKSPACE.items():
         rows = _rows(table).filter(**{workspace: workspace_id}).order_by()
         sql, values = rows.values_list(_PERSON[table], "sha256", "size_bytes").query.sql_with_params()
