@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from workspaces.models import Workspace
 
 # A shorter text is compared, on PostgreSQL, with the names of so many newest runs of the workspace.
-MIN_INDEXED_LENGTH, SHORT_TEXT_RUNS = 3, 20_000
+MIN_INDEXED_LENGTH, SHORT_TEXT_RUNS = 3, 10_000
 
 
 class RunQuerySet(models.QuerySet[Any]):
