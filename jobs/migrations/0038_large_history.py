@@ -31,5 +31,6 @@ class Migration(migrations.Migration):
         ),
         AddPostgresqlIndex('run_of_cluster', "jobs_run (workspace_id, (spec #>> '{resources,cluster}'))"),
         AddPostgresqlIndex('run_of_environment', "jobs_run (workspace_id, (spec #>> '{environment,name}'))"),
+        AddPostgresqlIndex('run_of_source', "jobs_run (workspace_id, (spec #> '{source,id}'))"),
         AddPostgresqlIndex('run_name_parts', 'jobs_run USING gin (display_name gin_trgm_ops)', 'pg_trgm'),
     ]

@@ -53,6 +53,7 @@ def test_all_are_there() -> None:
         "run_pinned": True,
         "run_of_cluster": True,
         "run_of_environment": True,
+        "run_of_source": True,
         "run_name_parts": True,
     }
 
