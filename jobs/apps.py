@@ -35,7 +35,7 @@ class JobsConfig(AppConfig):
         RUN_TABLES.append(RunTable(self.get_model("StoredOutput"), "folder__run"))
         RUN_TABLES.append(RunTable(self.get_model("OutputFolder")))
         of_run = ("Artifact", "RunTag", "RunEvent")
-        of_attempt = ("Member", "AttemptNode")
+        of_attempt = ("LogProgress", "Member", "AttemptNode")
         RUN_TABLES.extend(RunTable(self.get_model(name)) for name in of_run)
         RUN_TABLES.append(RunTable(self.get_model("SentBlob"), "part__attempt__run"))
         RUN_TABLES.extend(RunTable(self.get_model(name), "attempt__run") for name in of_attempt)

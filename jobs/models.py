@@ -19,8 +19,10 @@ from jobs.data_orders.models import DataOrder as DataOrder  # noqa: PLC0414  # e
 from jobs.hub_files.models import FileFetch as FileFetch  # noqa: PLC0414  # exported
 from jobs.lineage.models import DatasetOrigin as DatasetOrigin  # noqa: PLC0414  # exported
 from jobs.lineage.models import DatasetUse as DatasetUse  # noqa: PLC0414  # exported
+from jobs.log_shipping.models import LogProgress as LogProgress  # noqa: PLC0414  # exported
+from jobs.log_shipping.models import LogTarget as LogTarget  # noqa: PLC0414  # exported
 from jobs.prepared_environments import PreparedEnvironment as PreparedEnvironment  # noqa: PLC0414  # exported
-from jobs.querysets import RunQuerySet
+from jobs.querysets import COUNT_COLUMNS, RunQuerySet
 from jobs.sources.models import FetchedCommit as FetchedCommit  # noqa: PLC0414  # exported
 from jobs.sources.models import Snapshot as Snapshot  # noqa: PLC0414  # exported
 from jobs.states import MemberState, Reason, RunKind, RunState
@@ -29,9 +31,6 @@ from jobs.stored_outputs.models import StoredOutput as StoredOutput  # noqa: PLC
 from jobs.transfer.models import UploadedBlob as UploadedBlob  # noqa: PLC0414  # exported
 from jobs.version_builds.models import BuildFile as BuildFile  # noqa: PLC0414  # exported
 from workspaces.models import User, Workspace
-
-# All that the list of experiments counts of runs, so that it reads none of them.
-COUNTED = ("experiment", "state", "number")
 
 
 def new_run_id() -> str:
@@ -111,7 +110,7 @@ class Run(models.Model):
             models.Index(fields=["experiment", "-created_at"], name="run_of_experiment"),
             models.Index(fields=["deleted_at"], condition=~models.Q(deleted_at=None), name="run_deleted"),
             models.Index(fields=["workspace", "-finished_at"], name="run_ended"),
-            models.Index(fields=COUNTED, condition=models.Q(deleted_at=None), name="run_state_counts"),
+            models.Index(fields=COUNT_COLUMNS, condition=models.Q(deleted_at=None), name="run_state_counts"),
             models.Index(fields=["workspace"], condition=models.Q(pinned=True), name="run_pinned"),
             # On PostgreSQL the migration 0038 adds others, for parts of names and for values of the spec.
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from celery import shared_task
+from django.conf import settings
 from django.utils.module_loading import import_string
 
 from clusters.node_facts import REUSED_FOR_S
@@ -10,6 +11,7 @@ from jobs import run_curves
 from jobs.builds import build_lifecycle
 from jobs.data_orders import data_lifecycle
 from jobs.hub_files import fetching
+from jobs.models import LogTarget
 from jobs.node_listings import listing_progress
 from jobs.quotas import disk_use
 from jobs.recovery import abandoned_runs, node_loss, outside_cancel, outside_ends, reaper
@@ -98,6 +100,13 @@ def tend_backends() -> None:
 @shared_task(ignore_result=True)
 def keep_curves() -> None:
     run_curves.store_ended_curves()
+
+
+@shared_task(ignore_result=True)
+def ship_logs() -> None:
+    if settings.LOG_DESTINATION is not None or LogTarget.objects.exists():
+        # Imported only here: what it needs takes memory, which a hub without log systems saves.
+        import_string("jobs.log_shipping.rounds.ship_due")()
 
 
 @shared_task(ignore_result=True)

@@ -10,14 +10,18 @@ from jobs.datastore_tests import views as datastores
 from jobs.environment_pages import build_pages as builds
 from jobs.environment_pages import hub_files, life, run_packages
 from jobs.environment_pages import views as own
+from jobs.log_shipping import pages as log_targets
 from jobs.prometheus.page import MetricsPage
 from jobs.quotas import views as quotas
 from jobs.spec_formats import export_page, import_page
 from jobs.views import actions, catalog, dashboard, deleted, environments, lanes, queue, run, search, tabs
+from workspaces.settings_sections import SECTIONS
 
 tabs.register("checkpoints", checkpoints.TAB, after="gpus")
 tabs.register("packages", run_packages.TAB, after="plan")
 tabs.register("export", export_page.TAB, after="spec")
+
+SECTIONS.append(log_targets.SECTION)
 
 urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
@@ -76,6 +80,9 @@ urlpatterns = [
     path("runs/id/<str:run_id>/", run.by_id, name="run-by-id"),
     path("metrics", MetricsPage.as_view(), name="metrics"),
     path("quotas/", quotas.quotas, name="quotas"),
+    path("settings/log-system/", log_targets.log_target, name="log-target"),
+    path("settings/log-system/test/", log_targets.log_target_test, name="log-target-test"),
+    path("settings/log-system/delete/", log_targets.log_target_delete, name="log-target-delete"),
     path("experiments/", catalog.experiments, name="experiments"),
     path("environments/", environments.environments, name="environments"),
     path("environments/new/", own.new, name="environment-new"),

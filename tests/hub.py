@@ -26,7 +26,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 OURS = re.compile(
     r"(TRAINHUB_|DJANGO_|DATA_DIR|NODE_|SECRET_KEY|DATABASE|REDIS|BROKER|RABBITMQ|BIND|OPEN$|TLS|PUBLIC_URL"
     r"|API_URL|HSTS|ALLOWED|RUN_AS|HUB_AS|TRUSTED|OIDC_|SIGN_IN_|REMOTE_USER_|PASSWORD_SIGN_IN|OPERATORS_NEED"
-    r"|EMAIL_URL)"
+    r"|EMAIL_URL|SHIP_LOGS_)"
 )
 FINAL = ("Completed", "Failed", "Canceled")
 PASSWORD = re.compile(r"admin with the password (\S+)")

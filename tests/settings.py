@@ -27,6 +27,8 @@ for _name in (
     "NODE_BROKER_URL",
     "RABBITMQ_API_URL",
     "EMAIL_URL",
+    "SHIP_LOGS_TO",
+    "SHIP_LOGS_LINE_BYTES",
     "WEBHOOK_PROXY",
     "WEBHOOK_HOSTS",
     "OIDC_ISSUER",

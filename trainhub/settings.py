@@ -7,7 +7,7 @@ from typing import Any
 import dj_database_url
 
 from trainhub import __version__, env, files, installation, mail
-from trainhub.logs import log_configuration
+from trainhub.logs import log_configuration, shipping_settings
 from trainhub.own_ports import own_ports
 from trainhub.serving.database_pool import pool_options
 from trainhub.serving.link_address import server_address
@@ -203,6 +203,7 @@ env.url_of_kind("OTEL_EXPORTER_OTLP_ENDPOINT", _collector, ("http", "https"))
 env.url_of_kind("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", _trace_collector, ("http", "https"))
 SENDS_TRACES = bool(_collector or _trace_collector)
 
+LOG_DESTINATION, LOG_LINE_BYTES = shipping_settings.hub_destination(), shipping_settings.line_bytes()
 REDIS_URL = installation.redis_url()
 BROKER_URL = installation.broker_url()
 NODE_BROKER_URL = installation.node_broker_url()
@@ -284,6 +285,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": {
+        "LogTargetKindEnum": "jobs.log_shipping.destinations.KINDS",
         "RoleEnum": "workspaces.api.workspaces.ROLES",
         "ServiceRoleEnum": "workspaces.api.service_accounts.ROLES",
     },

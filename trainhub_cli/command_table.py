@@ -40,6 +40,7 @@ COMMANDS: dict[str, dict[str, CommandEntry]] = {
         "nodes": CommandEntry("machines", "list_nodes", "List the machines."),
         "clusters": CommandEntry("machines", "list_clusters", "List the clusters, with their free GPUs."),
         "gpus": CommandEntry("machines", "list_gpus", "List the GPUs, with what they do now."),
+        "slurm": CommandEntry("slurm", "slurm", "Enter, show and remove your tokens for a Slurm."),
         "usage": CommandEntry("usage", "list_usage", "List what runs have used: GPU-hours, energy."),
     },
     "Moving here": {

@@ -36,6 +36,7 @@ class TaskName(StrEnum):
     MEASURE_DISK = "jobs.tasks.measure_disk"
     LAUNCH_RUN = "jobs.tasks.launch_run"
     REAP = "jobs.tasks.reap"
+    SHIP_LOGS = "jobs.tasks.ship_logs"
     SEND_TRACE = "jobs.tasks.send_trace"
     TEND_BACKENDS = "jobs.tasks.tend_backends"
     WATCH = "jobs.tasks.watch"

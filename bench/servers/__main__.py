@@ -122,7 +122,7 @@ def main() -> None:
     with postgresql() as database, tempfile.TemporaryDirectory(prefix="th-bench-") as folder:
         cluster = ServerCluster(Path(folder), database.url, count=0, nodes=0)
         cluster.servers = [cluster.further(f"web-{number}", "web") for number in range(2)]
-        cluster.start_valkey()
+        cluster.valkey.start()
         try:
             for server in cluster.servers:
                 server.start()

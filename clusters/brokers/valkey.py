@@ -11,6 +11,7 @@ import redis
 from redis.exceptions import MasterDownError, OutOfMemoryError, ReadOnlyError, TryAgainError
 
 from clusters.brokers.errors import BrokerPermissionError, BrokerUnavailable
+from workspaces.servers.meeting_places import redis_py_url
 
 PREFIX = "node."
 QUEUE_SUFFIX = ".wake"
@@ -40,7 +41,7 @@ class ValkeyBroker:
     BrokerPermissionError."""
 
     def __init__(self, url: str) -> None:
-        self._url = _url_of_client(url)
+        self._url = redis_py_url(url)
         self._database = _database(self._url)
 
     def put_user(self, name: str, password: str) -> None:
@@ -82,16 +83,6 @@ class ValkeyBroker:
             raise BrokerPermissionError(f"{GRANT_HELP} ({error})") from error
         finally:
             server.close()
-
-
-def _url_of_client(url: str) -> str:
-    """Returns the URL for redis-py of the server at Celery's `url`."""
-    if not url.startswith("redis+socket://"):
-        return url
-    # Kombu names the database of a socket `virtual_host`, and redis-py names it `db`.
-    parts = urlsplit(url)
-    database = parse_qs(parts.query).get("virtual_host")
-    return parts._replace(scheme="unix", query=f"db={database[0]}" if database else "").geturl()
 
 
 def _database(url: str) -> str:

@@ -14,10 +14,13 @@ from jobs.api import (
     run_submission,
 )
 from jobs.datastore_tests import api as datastore_tests
+from jobs.log_shipping.target_api import LogTargetDetail, LogTargetTest
 from jobs.quotas.api import Quotas
 
 urlpatterns = [
     path("quotas/", Quotas.as_view()),
+    path("log-target/", LogTargetDetail.as_view()),
+    path("log-target/test/", LogTargetTest.as_view()),
     path("snapshots/", catalog.SnapshotList.as_view()),
     path("snapshots/git/", catalog.GitSnapshotList.as_view()),
     path("environments/", catalog.EnvironmentList.as_view()),

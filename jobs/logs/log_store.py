@@ -170,6 +170,14 @@ def is_complete(run_id: str, attempt: int, name: str) -> bool:
     return "" in sizes or (name in sizes and size(run_id, attempt, name) >= sizes[name])
 
 
+def complete_logs(run_id: str, attempt: int, stored: Mapping[str, int]) -> set[str]:
+    """Returns the logs of which every byte is stored. `stored`: the name of each log -> its stored size."""
+    sizes = _sizes(run_id, attempt)
+    if "" in sizes:
+        return set(stored)
+    return {name for name, size in stored.items() if name in sizes and size >= sizes[name]}
+
+
 def are_stored(run_id: str, attempt: int, sizes: Mapping[str, int]) -> bool:
     """Returns whether all these logs are stored up to these sizes."""
     return all(size(run_id, attempt, name) >= value for name, value in sizes.items())

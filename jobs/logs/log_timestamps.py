@@ -112,7 +112,12 @@ class LogTimeline:
 
     def arrival_at(self, offset: int) -> Arrival:
         """Returns the arrival of the byte at `offset`; the last arrival for an offset beyond the end."""
-        return self._arrival(min(bisect_right(self.ends, offset), len(self.ends) - 1))
+        return self._arrival(self._index_at(offset))
+
+    def arrival_with_begin(self, offset: int) -> tuple[Arrival, int]:
+        """Returns the same, and the offset of the first byte that arrived then."""
+        index = self._index_at(offset)
+        return self._arrival(index), self.ends[index - 1] if index else 0
 
     def bytes_before(self, moment_ms: int) -> int:
         """Returns the number of bytes in arrivals that ended before `moment_ms`."""
@@ -144,6 +149,9 @@ class LogTimeline:
         """Returns the median pause between two arrivals."""
         pauses = sorted(map(sub, self.firsts[1:], (last >> 1 for last in self._lasts)))
         return max(0, pauses[len(pauses) // 2]) if pauses else 0
+
+    def _index_at(self, offset: int) -> int:
+        return min(bisect_right(self.ends, offset), len(self.ends) - 1)
 
     def _count_before(self, moment_ms: int) -> int:
         return bisect_left(self._lasts, 2 * moment_ms)

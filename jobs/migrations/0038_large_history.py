@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     safe_because = 'it only adds indexes, none of which refuses a row'
 
     dependencies = [
-        ('jobs', '0034_reasons'),
+        ('jobs', '0037_log_shipping'),
     ]
 
     operations = [

@@ -29,6 +29,8 @@ from jobs.prometheus.launch_delays import delay_metrics
 from workspaces.access import Principal, may_operate
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.hub_metrics.processes import living_process_families
+from workspaces.object_store.waiting_uploads import waiting_upload_metrics
+from workspaces.servers.server_list import server_metrics
 from workspaces.states import Role
 
 
@@ -93,6 +95,8 @@ class FleetCollector(Collector):
         if self._viewer is None:
             yield from living_process_families(now)
             yield from delay_metrics(now)
+            yield from server_metrics()
+            yield from waiting_upload_metrics()
         yield from fleet.alert_metrics(
             list(Alert.objects.filter(state="firing", node__in=nodes).select_related("node"))
         )

@@ -32,8 +32,11 @@ def parse_piece(request: Request) -> Piece:
     """Returns the piece that the header Content-Range names. Raises Problem."""
     match = RANGE.match(request.headers.get("content-range", ""))
     if match is None:
+        hint = (
+            "If you have sent it, a proxy between has removed it: docs/network.md says what it must pass on."
+        )
         example = "'bytes 0-8388607/12345678', or 'bytes */0' for an empty file"
-        raise Problem(400, "Bad request", f"Content-Range must be like {example}.")
+        raise Problem(400, "Bad request", f"Content-Range must be like {example}. {hint}")
     total = int(match[3])
     start, end = (int(match[1]), int(match[2])) if match[1] is not None else (0, -1)
     if not (0 <= start <= end + 1 <= total) or (start > end and total):

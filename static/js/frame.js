@@ -6,6 +6,7 @@ import { topicSocket } from "./socket.js";
 import "./confirm.js";
 import "./focus.js";
 
+const RETRY_MS = 2000;
 const THEMES = ["system", "light", "dark"];
 
 // htmx listens to the elements of a page from DOMContentLoaded on, which waits for all modules of the page. A socket
@@ -94,7 +95,19 @@ mount("live", (element) => {
     () => notify(), // also on the first open: things may have changed since the server rendered the page
   );
   const every = element.dataset.every && setInterval(() => document.hidden || notify(), element.dataset.every * 1000);
+  // Of several servers one has just died, and the socket may be at another: no message would say that it is back.
+  let retry = null;
+  const fetchAgain = ({ detail }) => {
+    if (detail.elt !== element || (detail.xhr.status >= 400 && detail.xhr.status < 500)) return;
+    clearTimeout(retry);
+    retry = setTimeout(notify, RETRY_MS);
+  };
+  element.addEventListener("htmx:responseError", fetchAgain);
+  element.addEventListener("htmx:sendError", fetchAgain);
   return () => {
+    element.removeEventListener("htmx:responseError", fetchAgain);
+    element.removeEventListener("htmx:sendError", fetchAgain);
+    clearTimeout(retry);
     clearTimeout(timer);
     clearInterval(every);
     stop();

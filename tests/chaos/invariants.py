@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from tests.chaos.load import output_of
 from tests.chaos.world import ChaosHosts
 from tests.hosts import processes
 from tests.hub import FINAL, eventually
@@ -77,21 +79,32 @@ def tokens_in_use(world: ChaosHosts) -> set[str]:
     return found
 
 
-def check_all(world: ChaosHosts, submitted: list[str], tokens: set[str]) -> None:
-    """Fails with what does not hold. All troubles are over."""
+def check_all(world: ChaosHosts, submitted: list[str], tokens: set[str], say: Callable[[str], None]) -> None:
+    """Fails with what does not hold. All troubles are over. `say` is told what held."""
     details = {run: _end_of(world, run) for run in submitted}
-    wrong = [
-        f"{detail['number']}: {detail['state']}, {detail['sentence']}"
-        for detail in details.values()
-        if detail["state"] != "Completed"
-    ]
-    assert not wrong, f"runs that should have come through: {wrong}"
+    check_none_was_doubled(world, submitted)
+    wrong = [_story(world, detail) for detail in details.values() if detail["state"] != "Completed"]
+    assert not wrong, "runs that should have come through:\n" + "\n".join(wrong)
+    say("every run has completed")
     logs = rank_logs(world)
     check_no_rank_started_twice(logs)
     check_no_gpu_was_shared(logs)
+    say(f"{len(logs)} ranks were started once each, and no GPU served two attempts at a time")
     check_logs(world, details, logs)
+    check_outputs(world, submitted)
+    say("every byte of the logs and of the outputs is at the hub")
     check_nothing_is_left(world)
+    world.check_files()
+    say("every queue is empty, no process is left, and the audit trail verifies")
     check_tokens(world, tokens)
+    say(f"none of {len(tokens)} tokens of runs opens anything")
+
+
+def _story(world: ChaosHosts, detail: dict[str, Any]) -> str:
+    """How a run ended, and what its page says of the way there."""
+    events = world.runs.get(f"/runs/{detail['id']}/events/")
+    lines = [f"  {event['at']} attempt {event['attempt']}: {event['message']}" for event in events]
+    return "\n".join((f"{detail['number']}: {detail['state']}, {detail['sentence']}", *lines))
 
 
 def _end_of(world: ChaosHosts, run: str) -> dict[str, Any]:
@@ -99,6 +112,18 @@ def _end_of(world: ChaosHosts, run: str) -> dict[str, Any]:
         lambda: detail if (detail := world.runs.detail(run))["state"] in FINAL else None,
         SETTLED_WITHIN_S,
         f"run {run} ends",
+    )
+
+
+def check_none_was_doubled(world: ChaosHosts, submitted: list[str]) -> None:
+    """The hub has the submitted runs and no others, however often their submission was repeated."""
+    stored, path = list[str](), "/runs/?experiment=chaos&page_size=500"
+    while path:
+        page = world.runs.get(path)
+        stored += [run["id"] for run in page["results"]]
+        path = (page["next"] or "").partition("/api/v1")[2]
+    assert sorted(stored) == sorted(submitted), (
+        "runs that nobody submitted, or of which none is left: " + str(set(stored) ^ set(submitted))
     )
 
 
@@ -144,6 +169,13 @@ def check_logs(world: ChaosHosts, details: dict[str, dict[str, Any]], logs: list
         for rank in range(detail["spec"]["distribution"]["process_count"])
     }
     assert seen == expected, f"ranks without a log: {expected - seen}"
+
+
+def check_outputs(world: ChaosHosts, submitted: list[str]) -> None:
+    for run in submitted:
+        answer = world.runs.client.get(f"/api/v1/runs/{run}/outputs/weights.bin")
+        assert answer.status_code == httpx.codes.OK, f"the output of run {run}: {answer.text}"
+        assert answer.content == output_of(run), f"the output of run {run} has other bytes"
 
 
 def check_nothing_is_left(world: ChaosHosts) -> None:

@@ -17,9 +17,14 @@ MAX_ACTIVE = 10
 # Every run comes through in the end, however often its nodes are lost.
 RETRIES = 50
 # Of one rank: when and where it lives, by a clock that all hosts share, and numbered lines of many lengths.
+# The first rank leaves a file, too.
 SCRIPT = """
 import json, os, time
 at = time.monotonic
+if os.environ.get("RANK", "0") == "0":
+    os.makedirs("outputs", exist_ok=True)
+    with open("outputs/weights.bin", "w") as file:
+        file.write(os.environ["TRAINHUB_RUN_ID"] * 500)
 print("start", json.dumps({
     "at": at(), "rank": int(os.environ.get("RANK", "0")), "pid": os.getpid(),
     "gpus": os.environ.get("CUDA_VISIBLE_DEVICES", ""),
@@ -31,6 +36,11 @@ while at() < deadline:
     time.sleep(0.02)
 print("counted to", number, f"{at():.3f}", flush=True)
 """
+
+
+def output_of(run: str) -> bytes:
+    """What its first rank writes to outputs/weights.bin."""
+    return run.encode() * 500
 
 
 class Load(threading.Thread):
@@ -64,14 +74,18 @@ class Load(threading.Thread):
             raise self.failure
 
     def _active(self, client: httpx.Client) -> int:
+        """Runs that are not over; too many of them while the hub does not answer."""
         try:
-            answer = client.get("/api/v1/runs/", params={"limit": 100}).raise_for_status()
-        except httpx.HTTPError:
-            return 0
-        return sum(run["state"] not in FINAL for run in answer.json()["results"])
+            answer = client.get("/api/v1/runs/", params={"page_size": 100})
+        except httpx.TransportError:
+            return MAX_ACTIVE
+        if answer.is_server_error:
+            return MAX_ACTIVE
+        return sum(run["state"] not in FINAL for run in answer.raise_for_status().json()["results"])
 
     def _submit(self, client: httpx.Client, snapshot: str) -> None:
-        """Until the hub has answered: with one key, however often a request or its answer was lost."""
+        """Until the hub has answered: with one key, however often a request or its answer was lost. The last
+        submission ends after `close`, so that no run is there of which nobody knows."""
         nodes = self._random.choice((1, 1, 1, 2))
         per_node = self._random.choice((1, 2, 4))
         spec = {
@@ -89,7 +103,7 @@ class Load(threading.Thread):
             "limits": {"retries": RETRIES, "grace_s": 2},
         }
         key = {"Idempotency-Key": uuid.uuid4().hex}
-        while not self._closing.is_set():
+        while True:
             try:
                 answer = client.post("/api/v1/runs/", json=spec, headers=key)
             except httpx.TransportError:

@@ -12,31 +12,34 @@ from contextlib import suppress
 from tests.chaos.world import SETTINGS, ChaosHosts
 from tests.hosts import processes
 from tests.hosts.wiring import ip
-from tests.hub import eventually
+from tests.hub import Hub, eventually
 
 Trouble = Callable[[ChaosHosts, random.Random], str]
 LOST_S = float(SETTINGS["NODE_LOST_AFTER"])
 
 
+def running_part(hub: Hub, name: str) -> int:
+    """The process number of a part, which may be starting again."""
+    return eventually(lambda: hub.pid(name), 60, f"{name} runs")
+
+
 def kill_a_part(world: ChaosHosts, chance: random.Random) -> str:
-    hub, name = chance.choice(world.hubs), chance.choice(("web", "web", "worker", "valkey"))
-    before = hub.pid(name)
-    if before:  # several servers have a Valkey that is none of theirs
-        with suppress(ProcessLookupError):
-            os.kill(before, signal.SIGKILL)
-        eventually(lambda: hub.pid(name) not in (0, before), 60, f"{name} runs again")
-    return f"kill -9 of {name}"
+    hub, name = chance.choice(world.hubs), chance.choice(world.parts)
+    before = running_part(hub, name)
+    with suppress(ProcessLookupError):
+        os.kill(before, signal.SIGKILL)
+    eventually(lambda: hub.pid(name) not in (0, before), 60, f"{name} runs again")
+    return f"kill -9 of {name} ({hub.own_folder.name})"
 
 
 def stop_a_part(world: ChaosHosts, chance: random.Random) -> str:
-    hub, name = chance.choice(world.hubs), chance.choice(("web", "worker", "valkey"))
-    seconds, pid = chance.uniform(2, 12), hub.pid(name)
+    hub, name = chance.choice(world.hubs), chance.choice(world.parts)
+    seconds, pid = chance.uniform(2, 12), running_part(hub, name)
     with suppress(ProcessLookupError):
-        if pid:
-            os.kill(pid, signal.SIGSTOP)
-            time.sleep(seconds)
-            os.kill(pid, signal.SIGCONT)
-    return f"SIGSTOP of {name} for {seconds:.1f} s"
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.kill(pid, signal.SIGCONT)
+    return f"SIGSTOP of {name} ({hub.own_folder.name}) for {seconds:.1f} s"
 
 
 def kill_the_database(world: ChaosHosts, chance: random.Random) -> str:
@@ -120,7 +123,7 @@ def restart_a_hub(world: ChaosHosts, chance: random.Random) -> str:
     hub = chance.choice(world.hubs)
     hub.stop()
     hub.start()
-    return "a hub restarted in order"
+    return f"{hub.own_folder.name} restarted in order"
 
 
 TROUBLES: tuple[Trouble, ...] = (

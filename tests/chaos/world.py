@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +19,8 @@ from tests.hub import Hub, eventually
 from tests.platform.database import Database
 
 HOSTS = 4
-DISK_MIB, MIB = 256, 2**20
+# Room for the logs of half an hour.
+DISK_MIB, MIB = 1024, 2**20
 SETTINGS = {"NODE_UNREACHABLE_AFTER": "4", "NODE_LOST_AFTER": "15"}
 
 
@@ -62,12 +64,15 @@ class ChaosHosts(Hosts):
 
     hosts: list[ChaosHost]  # type: ignore[assignment]  # nobody puts others in
     host_type = ChaosHost
+    # Of each hub, which it starts again by itself.
+    parts: tuple[str, ...] = ("web", "worker", "valkey")
 
     def __init__(self, folder: Path, python: str) -> None:
         self.database = Database(Path("/tmp") / f"trainhub-chaos-{os.getpid()}-{secrets.token_hex(3)}")
         settings = {**SETTINGS, "DATABASE_URL": self.database.url}
         super().__init__(folder, python, HOSTS, settings, [world(number) for number in range(HOSTS)])
-        self._disk = folder / "data"
+        self._folder, self._disk = folder, folder / "data"
+        self._mounts: list[Path] = []
         # Each with parts that can be killed.
         self.hubs: list[Hub] = [self.hub]
 
@@ -77,28 +82,43 @@ class ChaosHosts(Hosts):
         super().start_hub()
 
     def mount_disk(self) -> None:
-        self._disk.mkdir(parents=True)
-        guard.on_exit("umount", "-l", str(self._disk))
-        options = f"size={DISK_MIB}m,mode=700"
-        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "chaos", str(self._disk)], check=True)
+        self.mount(self._disk, DISK_MIB)
+
+    def mount(self, folder: Path, mib: int) -> None:
+        """A disk of this size at `folder`, which is gone with the installation."""
+        folder.mkdir(parents=True)
+        guard.on_exit("umount", "-l", str(folder))
+        options = f"size={mib}m,mode=700"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "chaos", str(folder)], check=True)
+        self._mounts.append(folder)
 
     def stop(self) -> None:
         try:
             super().stop()
         finally:
             self.database.remove()
-            subprocess.run(["umount", "-l", str(self._disk)], check=False, capture_output=True)
+            for folder in reversed(self._mounts):
+                subprocess.run(["umount", "-l", str(folder)], check=False, capture_output=True)
 
     def fill_disk(self, *, free_bytes: int) -> None:
         """Leaves the hub about this much of its disk, on which others write meanwhile."""
-        facts = os.statvfs(self._disk)
-        size = max(0, facts.f_bavail * facts.f_frsize - free_bytes)
-        with (self._disk / "full").open("wb") as file, suppress(OSError):
-            while size > 0:
-                size -= file.write(b"x" * min(size, MIB))
+        fill(self._disk, free_bytes)
 
     def empty_disk(self) -> None:
-        (self._disk / "full").unlink(missing_ok=True)
+        empty(self._disk)
+
+    def save_logs(self, target: Path) -> None:
+        """Those of all parts, which the disks of the installation take with them."""
+        for hub in self.hubs:
+            copied = target / hub.own_folder.name
+            shutil.copytree(hub.own_folder / "logs", copied, dirs_exist_ok=True)
+            shutil.copyfile(hub.console, copied / "console.log")
+        for host in self.hosts:
+            if host.agent_log.exists():
+                shutil.copyfile(host.agent_log, target / f"{host.name}.log")
+
+    def check_files(self) -> None:
+        """Fails if stored files are elsewhere than they belong."""
 
     def mend(self) -> None:
         """Everything is whole again, and every host is ready."""
@@ -114,3 +134,15 @@ class ChaosHosts(Hosts):
         eventually(self.hub.answers, 60, "the hub answers")
         for host in self.hosts:
             self.until(host, "ready", seconds=90)
+
+
+def fill(disk: Path, free_bytes: int) -> None:
+    facts = os.statvfs(disk)
+    size = max(0, facts.f_bavail * facts.f_frsize - free_bytes)
+    with (disk / "full").open("wb") as file, suppress(OSError):
+        while size > 0:
+            size -= file.write(b"x" * min(size, MIB))
+
+
+def empty(disk: Path) -> None:
+    (disk / "full").unlink(missing_ok=True)

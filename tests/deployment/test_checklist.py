@@ -18,9 +18,13 @@ from clusters.enrolment.node_tokens import enrol_node
 from clusters.models import Node
 from tests.hub import Hub
 from trainhub.backup.creation import BACKED_UP
-from trainhub.deployment import checklist, key_checks, network_checks, operation_checks
+from trainhub.deployment import checklist, key_checks, network_checks, operation_checks, server_checks
+from trainhub.serving.proxy_faults import note_faults
 from workspaces import audit
+from workspaces.hub_metrics.publisher import Publisher
 from workspaces.models import AuditEvent
+from workspaces.servers import server_registry
+from workspaces.servers.server_registry import OwnProcess
 
 pytestmark = pytest.mark.django_db
 
@@ -180,8 +184,43 @@ class TestOperation:
         assert "version: b." in sentence(operation_checks.outdated_agents())
 
 
+class TestServersAndProxies:
+    def test_servers_that_differ(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert server_checks.unequal_servers() == []
+        # One row for each server, as PostgreSQL has them.
+        monkeypatch.setattr(server_registry, "is_shareable", lambda: True)
+        for name, offset_s in (("a", 0.0), ("b", 61.0)):
+            own = OwnProcess(server_registry.WEB)
+            monkeypatch.setattr(server_registry, "own_name", lambda name=name: name)
+            monkeypatch.setattr(server_registry, "clock_offset_s", lambda offset_s=offset_s: offset_s)
+            server_registry.register_process(own)
+        assert "The clock of server b (web) is 61 s ahead" in sentence(server_checks.unequal_servers())
+
+    def test_a_proxy_that_removes_headers(self, settings: Settings) -> None:
+        settings.PUBLIC_URL = "https://hub.example.org"
+        web = Publisher("web", "0.1.0")
+        web.publish()
+        whole = [
+            (b"host", b"hub.example.org"),
+            (b"x-forwarded-for", b"::1"),
+            (b"x-forwarded-proto", b"https"),
+        ]
+        note_faults(b"/runs/", whole)
+        note_faults(b"/ws/runs/", [*whole, (b"upgrade", b"websocket")])
+        note_faults(b"/healthz", whole[:1])
+        # An agent beside the hub.
+        note_faults(b"/api/v1/node/report/", [(b"host", b"127.0.0.1:8000")])
+        web.publish()
+        assert network_checks.removed_headers() == []
+        note_faults(b"/ws/runs/", whole)
+        web.publish()
+        assert "without the header Upgrade: pages have no live updates" in sentence(
+            network_checks.removed_headers()
+        )
+
+
 def test_every_check_is_on_the_list() -> None:
-    modules = (network_checks, key_checks, operation_checks)
+    modules = (network_checks, key_checks, operation_checks, server_checks)
     own = {
         value
         for module in modules

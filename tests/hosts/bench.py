@@ -139,8 +139,11 @@ class Hosts:
         finally:
             for host in self.hosts:
                 host.stop()
-            self.hub.stop()
+            self.stop_hub()
             self.bridge.remove()
+
+    def stop_hub(self) -> None:
+        self.hub.stop()
 
     def status(self, host: Host) -> str:
         answer = self.runs.client.get(f"/api/v1/nodes/{host.name}/")

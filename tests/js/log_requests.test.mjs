@@ -37,14 +37,14 @@ function serveLog(text, { size = text.length, isComplete = true } = {}) {
 }
 
 /** A feed, and a promise of the next state that it reports. */
-function makeFeed(lines = new LogLines()) {
+function makeFeed(lines = new LogLines(), options = {}) {
   const waiting = [];
   const states = [];
   const onState = (state) => {
     states.push(state);
     waiting.splice(0).forEach((resolve) => resolve(state));
   };
-  const feed = new LogFeed({ url: `${url}log`, attempt: 3, lines, onBytes() {}, onState });
+  const feed = new LogFeed({ url: `${url}log`, attempt: 3, lines, onBytes() {}, onState, ...options });
   return { feed, lines, states, nextState: () => new Promise((resolve) => waiting.push(resolve)) };
 }
 
@@ -80,6 +80,27 @@ describe("the feed of a log", () => {
     );
   });
 
+  it("gives up a request that a server holds, before its answer or in the middle, and sends it again", async () => {
+    respond = (query, response) => {
+      if (queries.length === 1) return;
+      response.writeHead(200, { "X-Log-Size": TEXT.length, "X-Log-Complete": "true" });
+      if (queries.length === 2) response.write(TEXT.slice(0, 5));
+      else response.end(TEXT.slice(Number(query.get("offset"))));
+    };
+    const { feed, lines, nextState } = makeFeed(new LogLines(), { stalledMs: 100 });
+    const errors = [];
+    feed.fetch();
+    do errors.push((await nextState()).error);
+    while (errors.at(-1));
+    assert.deepEqual(errors, [...Array(2).fill("The log could not be fetched (no answer for 0.1 s). Trying again."), ""]);
+    feed.stop();
+    assert.equal(lines.plain(0), TEXT);
+    assert.deepEqual(
+      queries.map((query) => query.get("offset")),
+      ["0", "0", "5"],
+    );
+  });
+
   it("takes a log that does not exist yet as empty", async () => {
     respond = (_, response) => response.writeHead(404).end();
     const { feed, lines, states } = makeFeed();
@@ -110,9 +131,11 @@ describe("the feed of a log", () => {
   });
 
   it("reports nothing after it was stopped", async () => {
-    respond = () => {};
+    // Only then: a request that is under way would otherwise arrive in the next test.
+    const hasArrived = new Promise((resolve) => (respond = resolve));
     const { feed, states } = makeFeed();
     const fetching = feed.fetch();
+    await hasArrived;
     feed.stop();
     await fetching;
     assert.deepEqual(states, []);

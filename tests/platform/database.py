@@ -6,9 +6,11 @@ import os
 import shutil
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from tests.harness import guard
+from tests.hosts import processes
 from tests.hub import eventually, free_port
 from tests.platform.postgres import as_postgres, binary
 
@@ -37,9 +39,12 @@ class Database:
 
     def kill(self) -> None:
         """As at a power cut: no process of it says goodbye."""
-        self._signal(signal.SIGKILL)
+        # First stopped, so that no new one begins while they are counted.
+        self._signal(signal.SIGSTOP)
+        killed = self._signal(signal.SIGKILL)
         assert self._server is not None
         self._server.wait(20)
+        eventually(lambda: not any(map(processes.lives, killed)), 20, "all processes of PostgreSQL are gone")
         # What a power cut also takes: the note that a server runs, and its shared memory.
         (self.data / "postmaster.pid").unlink(missing_ok=True)
 
@@ -67,6 +72,12 @@ class Database:
         make = as_postgres(binary("initdb"), "-D", str(self.data), "-U", "hub", "-A", "trust", "-N")
         subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
 
-    def _signal(self, number: signal.Signals) -> None:
+    def _signal(self, number: signal.Signals) -> list[int]:
+        """To all processes. The first one gets it before those that serve connections, because it would see
+        them die and begin anew. Each of these leads a session of its own, so they are in no common group."""
         assert self._server is not None
-        os.killpg(self._server.pid, number)
+        pids = [self._server.pid, *processes.children(self._server.pid)]
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        return pids

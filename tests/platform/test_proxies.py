@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import re
@@ -14,12 +15,15 @@ from pathlib import Path
 
 import httpx
 import pytest
+from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from tests.hub import PROJECT, Hub, eventually, free_port
 from tests.journeys.runs import Runs
 from trainhub import certificates
 from trainhub.up.children import end_with_parent
+from trainhub_sdk.api_connection import ApiConnection
+from trainhub_sdk.transfers import download
 
 pytestmark = pytest.mark.slow
 NAME = "localhost"
@@ -187,3 +191,68 @@ def sign_in(hub: ProxiedHub, tls: Path) -> httpx.Client:
     assert answer.status_code == httpx.codes.FOUND, answer.text
     assert all(cookie.secure for cookie in browser.cookies.jar)
     return browser
+
+
+def test_one_that_passes_everything_is_not_blamed(hub: ProxiedHub, through_proxy: httpx.Client) -> None:
+    published = through_proxy.get("/api/v1/system/").json()["processes"][0]["measured_at"]
+
+    def later() -> bool:
+        processes = through_proxy.get("/api/v1/system/").json()["processes"]
+        return bool(processes[0]["measured_at"] > published)
+
+    eventually(later, 30, "it has measured again")
+    assert through_proxy.get("/api/v1/system/").json()["proxy_warnings"] == []
+
+
+def careless_nginx(hub: ProxiedHub, tls: Path, folder: Path) -> list[str]:
+    """Without what the document says, and with lines that remove more."""
+    command = nginx(hub, tls, folder)
+    file = folder / "nginx.conf"
+    lines = [line for line in file.read_text().splitlines() if "X-Forwarded" not in line]
+    removed = "".join(
+        f'proxy_set_header {name} "";\n'
+        for name in ("Range", "If-Range", "If-None-Match", "If-Modified-Since")
+    )
+    text = "\n".join(line for line in lines if "upgrade" not in line.lower() or "map" in line)
+    text = re.sub(r"map .*?\}\n", "", text, flags=re.DOTALL)
+    file.write_text(text.replace("proxy_buffering off;", f"proxy_buffering off;\n{removed}"))
+    return command
+
+
+@pytest.mark.parametrize("through_proxy", [careless_nginx], indirect=True, ids=["careless"])
+def test_one_that_removes_headers_damages_nothing_and_is_named(
+    hub: ProxiedHub, through_proxy: httpx.Client, tls: Path, tmp_path: Path
+) -> None:
+    runs = Runs(hub)
+    runs.client = through_proxy
+    run = runs.script('open("outputs/words.txt", "w").write("first second")')
+    assert runs.ended(run)["state"] == "Completed"
+    output = f"/api/v1/runs/{run}/outputs/words.txt"
+    whole = through_proxy.get(output, headers={"Range": "bytes=0-4"})
+    assert (whole.status_code, whole.content) == (httpx.codes.OK, b"first second")
+    # What an interrupted download has left is not added to.
+    sha256 = hashlib.sha256(b"first second").hexdigest()
+    (tmp_path / f".words.txt.{sha256[:16]}.part").write_bytes(b"first")
+    token = through_proxy.headers["Authorization"].removeprefix("Bearer ")
+    api = ApiConnection(hub.public_url, token, str(tls / "ca.pem"))
+    assert download(api, output, tmp_path / "words.txt", sha256).read_bytes() == b"first second"
+
+    context = ssl.create_default_context(cafile=tls / "ca.pem")
+    address = f"wss://{NAME}:{hub.public_port}/ws/runs/{run}/"
+    owner = {"Authorization": through_proxy.headers["Authorization"]}
+    with (
+        pytest.raises(InvalidStatus),
+        connect(address, ssl=context, additional_headers=owner, proxy=None),
+    ):
+        pass
+
+    def warnings() -> dict[str, str]:
+        items = through_proxy.get("/api/v1/system/").json()["proxy_warnings"]
+        return {item["header"]: item["remedy"] for item in items}
+
+    noticed = {"X-Forwarded-For", "X-Forwarded-Proto", "Upgrade"}
+    eventually(lambda: warnings().keys() == noticed, 30, "the web server has published what it noticed")
+    assert all("nginx" in remedy for remedy in warnings().values())
+    checked = hub.manage("check", "--deploy").stderr
+    assert all(f"without the header {name}: " in checked for name in noticed)
+    assert (hub.data_dir / "logs" / "web.log").read_text().count("The proxy removes the header Upgrade") == 1

@@ -17,6 +17,7 @@ from tests.caching import CACHE, alone
 from tests.hub import PROJECT, eventually, free_port
 from tests.releases import outer_node, podman
 from tests.releases.podman import Podman
+from tests.stores.s3_signatures import KEY_ID, SECRET
 
 pytestmark = [
     pytest.mark.slow,
@@ -33,6 +34,11 @@ COMMANDS = """\
 services:
   postgresql: {command: ["start-postgresql"]}
   proxy: {command: ["caddy", "run", "--config", "/etc/caddy/Caddyfile", "--adapter", "caddyfile"]}
+  s3:
+    command: ["python3", "-c", "from tests.stores.s3_server import S3Server; import threading;
+      store = S3Server('0.0.0.0', 9000); threading.Event().wait()"]
+    working_dir: /standin
+    volumes: ["{project}/tests/stores:/standin/tests/stores:ro"]
 """
 AUTHORITY = "/root/.local/share/caddy/pki/authorities/local/root.crt"
 
@@ -49,7 +55,7 @@ class Composition:
         return f"https://{HOST}:{self.port}"
 
     def compose(self, *words: str) -> None:
-        images = dict.fromkeys(("PROXY_IMAGE", "POSTGRESQL_IMAGE", "VALKEY_IMAGE"), STANDIN_IMAGE)
+        images = dict.fromkeys(("PROXY_IMAGE", "POSTGRESQL_IMAGE", "VALKEY_IMAGE", "S3_IMAGE"), STANDIN_IMAGE)
         own = {"TRAINHUB_IMAGE": HUB_IMAGE, "TRAINHUB_HTTPS": f"127.0.0.1:{self.port}", **images}
         command = [podman_compose(), "-p", self.name, "-f", "compose.yaml", "-f", "standins.yaml", *words]
         done = subprocess.run(
@@ -87,8 +93,12 @@ def composition(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Compositio
     engine.build(STANDIN_IMAGE, STANDINS / "Containerfile", STANDINS, BASE=podman.BASE)
     folder = tmp_path_factory.mktemp("compose") / "files"
     shutil.copytree(FILES, folder)
-    (folder / "standins.yaml").write_text(COMMANDS)
-    subprocess.run([str(folder / "make-secrets"), HOST], check=True)
+    (folder / "standins.yaml").write_text(COMMANDS.replace("{project}", str(PROJECT)))
+    # The access key of the stand-in.
+    (folder / "secrets").mkdir()
+    (folder / "secrets" / "s3-user").write_text(KEY_ID)
+    (folder / "secrets" / "s3-password").write_text(SECRET)
+    subprocess.run([str(folder / "make-secrets"), HOST, "--s3"], check=True)
     made = Composition(engine.with_bridges(), folder, f"trainhub-test-{os.getpid()}", free_port())
     try:
         made.compose("up", "-d")
@@ -128,10 +138,30 @@ def test_the_hub_is_on_postgresql_and_backs_it_up(composition: Composition) -> N
     assert "is whole" in composition.hub("backup", "--verify", "/var/lib/trainhub/backups")
 
 
+def test_its_files_are_in_the_bucket_that_it_has_made(composition: Composition) -> None:
+    assert composition.hub("blobs", "status").splitlines()[0] == "BLOB_STORE: s3://trainhub"
+    eventually(lambda: "waiting" not in composition.hub("blobs", "status"), 60, "all files are uploaded")
+    assert "in the store" in composition.hub("blobs", "status")
+    composition.hub("blobs", "verify", "--read")
+
+
 def test_only_the_proxy_can_be_reached_and_no_secret_is_in_a_variable(composition: Composition) -> None:
     names = composition.engine("ps", "--format", "{{.Names}} {{.Ports}}").stdout.splitlines()
     published = [line.split()[0] for line in names if "->" in line and composition.name in line]
     assert published == [f"{composition.name}_proxy_1"]
     password = (composition.folder / "secrets" / "database-password").read_text()
-    for part in ("hub", "postgresql", "valkey", "proxy"):
-        assert password not in composition.engine("inspect", f"{composition.name}_{part}_1").stdout
+    for part in ("hub", "postgresql", "valkey", "proxy", "s3"):
+        inspected = composition.engine("inspect", f"{composition.name}_{part}_1").stdout
+        assert password not in inspected
+        assert SECRET not in inspected
+
+
+def test_without_the_option_files_stay_on_the_disk(tmp_path: Path) -> None:
+    shutil.copytree(FILES, tmp_path / "files")
+    subprocess.run([str(tmp_path / "files" / "make-secrets"), HOST], check=True)
+    done = subprocess.run(
+        [podman_compose(), "config"], cwd=tmp_path / "files", capture_output=True, text=True, check=True
+    )
+    assert "BLOB_STORE: disk" in done.stdout
+
+    assert "image: docker.io/minio" not in done.stdout

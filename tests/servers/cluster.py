@@ -3,24 +3,22 @@ workers and agents, all on the loopback."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 
+from simulator import Scenario, environment
 from tests.harness import guard
 from tests.hub import PROJECT, Hub, eventually, free_port
+from tests.servers.proxies import Proxy
+from tests.servers.valkey_server import ValkeyServer
 from trainhub.up.children import end_with_parent
-from trainhub.up.valkey import _binary
 
 
 class FurtherServer(Hub):
@@ -39,109 +37,26 @@ class FurtherServer(Hub):
 
     def kill_all(self) -> None:
         """kill -9 of the server with everything that it has started, as when its machine dies."""
+        self.signal_all(signal.SIGKILL)
         assert self.process is not None
-        parts = [self.pid(name) for name in ("web", "worker")]
-        for pid in (self.process.pid, *filter(None, parts)):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
         self.process.wait(20)
         for name in ("web", "worker"):
             (self.own_folder / "run" / f"{name}.pid").unlink(missing_ok=True)
 
-
-class Proxy:
-    """nginx with the example of docs/servers.md, at `url`."""
-
-    def __init__(self, folder: Path, servers: list[FurtherServer], address: str) -> None:
-        self.folder, self._servers, self._address = folder, servers, address
-        folder.mkdir(parents=True, exist_ok=True)
-        self.url = f"http://{address}"
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        temporary = "".join(
-            f"{kind}_temp_path {self.folder}/{kind};\n"
-            for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-        )
-        # pytest's folders are closed to the account that nginx would take.
-        user = "user root;\n" if os.geteuid() == 0 else ""
-        (self.folder / "nginx.conf").write_text(
-            f"daemon off;\n{user}worker_processes 1;\npid {self.folder}/pid;\n"
-            f"error_log {self.folder}/error.log;\nevents {{}}\n"
-            f"http {{\naccess_log off;\n{temporary}{self._example()}}}\n"
-        )
-        program = shutil.which("nginx") or "/usr/sbin/nginx"
-        self._process = subprocess.Popen(
-            [
-                program,
-                "-p",
-                str(self.folder),
-                "-e",
-                f"{self.folder}/error.log",
-                "-c",
-                f"{self.folder}/nginx.conf",
-            ],
-            stderr=subprocess.DEVNULL,
-            preexec_fn=end_with_parent(),  # noqa: PLW1509 - only prctl
-        )
-
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait(20)
-
-    def _example(self) -> str:
-        text = (PROJECT / "docs" / "servers.md").read_text()
-        (block,) = re.findall(r"```nginx\n(.*?)```", text, re.DOTALL)
-        lines = "\n".join(
-            f"    server 127.0.0.1:{server.port} max_fails=1 fail_timeout=2s;" for server in self._servers
-        )
-        block = re.sub(r"    server 10\.0\.0\.11.*?\n    server 10\.0\.0\.12.*?\n", f"{lines}\n", block)
-        block = re.sub(r"    ssl_certificate.*\n", "", block)
-        block = block.replace("listen 443 ssl", f"listen {self._address}")
-        return str(block.replace("hub.example.org", self._address.partition(":")[0]))
-
-
-class Cutter(threading.Thread):
-    """A proxy before the proxy that cuts every connection after a few seconds, whatever it carries."""
-
-    def __init__(self, target: int, after_s: float) -> None:
-        super().__init__(daemon=True)
-        self._target, self._after_s = target, after_s
-        self.port, self.cut = free_port(), 0
-        self._loop = asyncio.new_event_loop()
-
-    def run(self) -> None:
-        self._loop.run_until_complete(asyncio.start_server(self._pass_on, "127.0.0.1", self.port))
-        self._loop.run_forever()
-
-    def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self.join(10)
-
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        theirs, ours = await asyncio.open_connection("127.0.0.1", self._target)
-        ways = [asyncio.create_task(_copy(*way)) for way in ((reader, ours), (theirs, writer))]
-        done, _ = await asyncio.wait(ways, timeout=self._after_s, return_when=asyncio.FIRST_COMPLETED)
-        self.cut += not done
-        for way in ways:
-            way.cancel()
-        for end in (writer, ours):
-            end.transport.abort()
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
+    def signal_all(self, number: signal.Signals) -> None:
+        """To the server and its parts; first to the one that would start others again."""
+        assert self.process is not None
+        parts = [self.pid(name) for name in ("web", "worker")]
+        for pid in (self.process.pid, *filter(None, parts)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
 
 class Agent:
-    """A real node agent that reaches the hub by the proxy."""
+    """A real node agent that reaches the hub by the proxy. `world`: its simulated GPUs."""
 
-    def __init__(self, name: str, folder: Path, url: str, token: str) -> None:
-        self.name, self.folder = name, folder
+    def __init__(self, name: str, folder: Path, url: str, token: str, world: Scenario | None = None) -> None:
+        self.name, self.folder, self.world = name, folder, world
         folder.mkdir(parents=True)
         (folder / "token").write_text(token)
         (folder / "token").chmod(0o600)
@@ -159,6 +74,9 @@ class Agent:
             "TRAINHUB_NODE_CONTAINERS": "off",
             "PYTHONPATH": str(PROJECT),
         }
+        if self.world is not None:
+            self.show()
+            settings |= environment(self.folder / "scenario")
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "trainhub_node", "run"],
@@ -169,6 +87,11 @@ class Agent:
                 start_new_session=True,
                 preexec_fn=end_with_parent(),  # noqa: PLW1509 - only prctl
             )
+
+    def show(self) -> None:
+        """Its GPUs tell from now on what `world` says."""
+        assert self.world is not None
+        self.world.write(self.folder / "scenario")
 
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
@@ -195,10 +118,11 @@ class ServerCluster:
         **settings: str,
     ) -> None:
         self.folder, self.data = folder, folder / "data"
-        self.port, self.valkey_port = free_port(), free_port()
+        self.port = free_port()
+        self.valkey = ValkeyServer(folder / "valkey")
         self.settings = {
             "DATABASE_URL": database,
-            "REDIS_URL": f"redis://127.0.0.1:{self.valkey_port}/0",
+            "REDIS_URL": self.valkey.url,
             "PUBLIC_URL": f"http://{host}:{self.port}",
             "TRUSTED_PROXIES": "127.0.0.1",
             "SECRETS_KEYRING": str(folder / "keyring" / "keys"),
@@ -208,7 +132,6 @@ class ServerCluster:
         self.proxy = Proxy(folder / "nginx", self.servers, f"{host}:{self.port}")
         self.agents: list[Agent] = []
         self._nodes = nodes
-        self._valkey: subprocess.Popen[bytes] | None = None
 
     @property
     def hub(self) -> Hub:
@@ -222,7 +145,7 @@ class ServerCluster:
 
     def start(self) -> ServerCluster:
         guard.own_folder(str(self.folder))
-        self.start_valkey()
+        self.valkey.start()
         for server in self.servers:
             server.start()
         self.proxy.start()
@@ -232,14 +155,15 @@ class ServerCluster:
         eventually(lambda: len(self.ready_nodes()) == self._nodes, 60, "all nodes are ready")
         return self
 
-    def add_agent(self, name: str, url: str = "") -> None:
+    def add_agent(self, name: str, url: str = "", world: Scenario | None = None) -> Agent:
         code = (
             f"from clusters.enrolment.node_tokens import enrol_node; print(enrol_node('local', '{name}')[1])"
         )
         token = self.hub.manage("shell", "-c", code).stdout.strip().splitlines()[-1]
-        agent = Agent(name, self.folder / name, url or self.proxy.url, token)
+        agent = Agent(name, self.folder / name, url or self.proxy.url, token, world)
         self.agents.append(agent)
         agent.start()
+        return agent
 
     def ready_nodes(self) -> list[str]:
         with self.hub.client() as client:
@@ -254,28 +178,7 @@ class ServerCluster:
         self.proxy.stop()
         for server in self.servers:
             server.stop()
-        if self._valkey is not None:
-            self._valkey.terminate()
-            self._valkey.wait(20)
-
-    def start_valkey(self) -> None:
-        folder = self.folder / "valkey"
-        folder.mkdir()
-        self._valkey = subprocess.Popen(
-            [
-                str(_binary()),
-                "--port",
-                str(self.valkey_port),
-                "--bind",
-                "127.0.0.1",
-                "--save",
-                "",
-                "--dir",
-                folder,
-            ],
-            stdout=subprocess.DEVNULL,
-            preexec_fn=end_with_parent(),  # noqa: PLW1509 - only prctl
-        )
+        self.valkey.stop()
 
 
 @contextlib.contextmanager

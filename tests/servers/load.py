@@ -6,7 +6,7 @@ import base64
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ from tests.runs import zipped
 from tests.servers.cluster import ServerCluster
 
 LOG = "70_driver_log.txt"
-# Each start leaves a line in a file of its own run; each line of the log has its number.
+# Each start leaves a line in a file of its own run; each line of the log has its number. All end early where
+# there is a file `end`.
 SCRIPT = """
 import os, sys, time
 with open(os.path.join(sys.argv[2], os.environ["TRAINHUB_RUN_ID"]), "a") as starts:
@@ -29,6 +30,8 @@ with open(os.path.join(sys.argv[2], os.environ["TRAINHUB_RUN_ID"]), "a") as star
 for number in range(int(sys.argv[1])):
     print(f"line {number} " + "x" * (number % 97), flush=True)
     time.sleep(0.02)
+    if os.path.exists(os.path.join(sys.argv[2], "end")):
+        break
 """
 
 
@@ -55,6 +58,10 @@ class Load:
         run = str(self._patiently("POST", "/api/v1/runs/", json=spec, headers=headers)["id"])
         self.runs.append(run)
         return run
+
+    def end_all(self) -> None:
+        """Lets every run end now, in order."""
+        (self.starts / "end").touch()
 
     def facts(self, run: str) -> dict[str, Any]:
         return self._patiently("GET", f"/api/v1/runs/{run}/")
@@ -177,11 +184,27 @@ def submitting(load: Load, every_s: float) -> Iterator[list[Page]]:
     assert not failures, failures
 
 
-def kill_in_turn(cluster: ServerCluster, times: int, every_s: float) -> None:
-    """Kills one server after the other with -9, with all that it has started, and starts it again."""
+def kill_in_turn(
+    cluster: ServerCluster, times: int, every_s: float, meanwhile: Callable[[], None] = lambda: None
+) -> None:
+    """Kills one server after the other with -9, with all that it has started, and starts it again.
+    `meanwhile` is called while it is dead."""
     # In the thread of the test: what a thread has started gets a signal when that thread ends.
+    begin = time.monotonic()
     for number in range(times):
-        time.sleep(every_s)
+        time.sleep(max(0.0, begin + (number + 1) * every_s - time.monotonic()))
         server = cluster.servers[number % len(cluster.servers)]
         server.kill_all()
+        meanwhile()
         server.start()
+
+
+def check_afterwards(load: Load, pages: Sequence[Page]) -> None:
+    """Holds what must hold, whichever servers died while all of this went on."""
+    load.wait(120)
+    load.check()
+    for page in pages:
+        shown, stored = page.close(), load.log(page.run_id)
+        assert shown == stored, f"a page has a gap or a doubled line: {len(shown)} of {len(stored)} bytes"
+    assert sum(page.live_bytes for page in pages) > 0
+    assert sum(max(0, page.reconnects) for page in pages) > 0

@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from websockets.sync.client import connect
 
+from tests.hosts.unhealthy import build_clock
 from tests.hub import Hub, eventually
-from tests.platform.postgres import postgresql  # noqa: F401 - a fixture
-from tests.servers.cluster import Cutter, ServerCluster, running
-from tests.servers.load import Load, Page, kill_in_turn, submitting
+from tests.servers.cluster import ServerCluster
+from tests.servers.load import Load, Page, check_afterwards, kill_in_turn, submitting
+from tests.servers.proxies import Cutter
+from tests.servers.valkey_server import another_valkey
+from trainhub_sdk import Client
+from workspaces.servers.meetings import LOOK_EVERY_S, LOOKS
 from workspaces.servers.server_registry import DEAD_AFTER_S
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def cluster(
-    postgresql: str,  # noqa: F811
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[ServerCluster]:
-    with running(ServerCluster(tmp_path_factory.mktemp("servers"), postgresql)) as cluster:
-        yield cluster
-
-
-def under_load(cluster: ServerCluster, folder: Path, *, times: int, every_s: float) -> None:
-    """Keeps runs and pages going while servers die."""
-    load = Load(cluster, folder / "starts")
-    with submitting(load, every_s=3) as pages:
-        kill_in_turn(cluster, times, every_s)
-    load.wait(120)
-    load.check()
-    for page in pages:
-        shown, stored = page.close(), load.log(page.run_id)
-        assert shown == stored, f"a page has a gap or a doubled line: {len(shown)} of {len(stored)} bytes"
-    assert sum(page.live_bytes for page in pages) > 0
-    assert sum(max(0, page.reconnects) for page in pages) > 0
 
 
 def test_runs_complete_with_all_their_bytes(cluster: ServerCluster, tmp_path: Path) -> None:
@@ -53,7 +35,10 @@ def test_runs_complete_with_all_their_bytes(cluster: ServerCluster, tmp_path: Pa
 
 
 def test_runs_and_pages_survive_servers_that_are_killed(cluster: ServerCluster, tmp_path: Path) -> None:
-    under_load(cluster, tmp_path, times=2, every_s=8)
+    load = Load(cluster, tmp_path / "starts")
+    with submitting(load, every_s=3) as pages:
+        kill_in_turn(cluster, times=2, every_s=8)
+    check_afterwards(load, pages)
 
 
 def test_a_server_that_is_stopped_for_a_while_loses_nothing(cluster: ServerCluster, tmp_path: Path) -> None:
@@ -91,6 +76,25 @@ def test_connections_that_are_cut_every_few_seconds_cost_nothing(
         assert cutter.cut > 3
     finally:
         cluster.agents.pop().stop()
+        cutter.close()
+
+
+def test_uploads_and_downloads_go_on_over_connections_that_are_cut(
+    cluster: ServerCluster, tmp_path: Path
+) -> None:
+    # In the middle of a piece, of which each has 8 MiB.
+    cutter = Cutter(cluster.port, after_bytes=20 * 2**20)
+    cutter.start()
+    content = os.urandom(2**20) * 96
+    (tmp_path / "weights.bin").write_bytes(content)
+    try:
+        client = Client(f"http://127.0.0.1:{cutter.port}", cluster.hub.owner_token())
+        version = client.upload_model("cut", tmp_path / "weights.bin")
+        uploads = cutter.cut
+        (copy,) = version.download(tmp_path / "copy")
+        assert hashlib.sha256(copy.read_bytes()).digest() == hashlib.sha256(content).digest()
+        assert 0 < uploads < cutter.cut
+    finally:
         cutter.close()
 
 
@@ -139,6 +143,84 @@ def test_a_second_hub_on_the_database_says_so_and_does_not_start(
     assert cluster.hub.answers()
 
 
+def test_a_server_that_was_given_other_settings_does_not_start_or_is_shown(
+    cluster: ServerCluster, tmp_path: Path
+) -> None:
+    def refusal(**settings: str) -> str:
+        further = cluster.further("web-9", **settings)
+        with pytest.raises(AssertionError, match="TrainHub stopped"):
+            further.start()
+        return further.said()
+
+    with another_valkey() as other:
+        said = refusal(REDIS_URL=other)
+        assert "REDIS_URL leads elsewhere than that of server web-" in said
+    said = refusal(PUBLIC_URL="http://127.0.0.1:1")
+    assert "API_URL and PUBLIC_URL of this server and of server web-" in said
+    further = cluster.further("web-9", PURGE_DAYS="3")
+    try:
+        further.start()
+        listed = cluster.hub.manage("servers").stdout
+        assert "PURGE_DAYS of server web-9 is another one than that of server web-0." in listed
+        assert "Give all servers the same PURGE_DAYS" in listed
+        checked = cluster.hub.manage("check", "--deploy").stderr
+        assert "PURGE_DAYS of server web-9" in checked
+        with cluster.hub.client() as client:
+            system = client.get("/api/v1/system/").raise_for_status().json()
+        assert [(item["setting"], item["server"]) for item in system["server_warnings"]] == [
+            ("PURGE_DAYS", "web-9")
+        ]
+        assert {item["name"] for item in system["servers"] if item["is_leader"]} < {
+            item["name"] for item in system["servers"]
+        }
+        # Long enough for three looks at each other's marks.
+        time.sleep(LOOKS * LOOK_EVERY_S + 3)
+        warnings = cluster.hub.manage("servers").stdout.count(" leads elsewhere ")
+        assert warnings == 0
+    finally:
+        further.stop()
+
+
+def test_a_server_whose_clock_is_a_minute_off_does_not_start_or_is_shown(
+    cluster: ServerCluster, tmp_path: Path
+) -> None:
+    behind = tmp_path / "seconds_behind"
+    build_clock(tmp_path / "clock.so")
+    clock = {"LD_PRELOAD": str(tmp_path / "clock.so"), "SECONDS_BEHIND": str(behind)}
+    late = cluster.further("web-late", **clock)
+    phrase = "60 s behind that of the database"
+
+    def shown() -> list[str]:
+        with cluster.hub.client() as client:
+            system = client.get("/api/v1/system/").raise_for_status().json()
+        return [warning["text"] for warning in system["server_warnings"]]
+
+    behind.write_text("60")
+    with pytest.raises(AssertionError, match=f"The clock of this machine is {phrase}"):
+        late.start()
+    behind.write_text("0")
+    try:
+        late.start()
+        assert shown() == []
+        # It drifts away while it runs.
+        behind.write_text("60")
+        clocks = [f"The clock of server web-late ({part}) is {phrase}." for part in ("web", "worker")]
+        eventually(lambda: shown() == clocks, 20, "both parts are shown")
+        assert clocks[0] in cluster.hub.manage("servers").stdout
+        checked = cluster.hub.manage("check", "--deploy").stderr
+        assert clocks[0] in checked
+        assert "timedatectl set-ntp true" in checked
+        with cluster.hub.client() as client:
+            scraped = client.get("/metrics").text
+        assert re.search(
+            r'trainhub_server_clock_offset_seconds\{part="web",server="web-late"\} -(59\.9|60\.)', scraped
+        )
+        behind.write_text("0")
+        eventually(lambda: shown() == [], 20, "it is right again")
+    finally:
+        late.stop()
+
+
 @pytest.mark.parametrize(
     ("missing", "remedy"),
     [
@@ -154,10 +236,3 @@ def test_a_further_server_says_which_setting_is_missing(
     further.settings.pop(missing)
     with pytest.raises(AssertionError, match=remedy):
         further.start()
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not os.environ.get("TRAINHUB_TEST_LONG"), reason="minutes; TRAINHUB_TEST_LONG=1 runs it")
-def test_runs_and_pages_survive_them_for_long(cluster: ServerCluster, tmp_path: Path) -> None:
-    # Another one dies every 20 s: thirty times takes ten minutes.
-    under_load(cluster, tmp_path, times=int(os.environ.get("TRAINHUB_TEST_SERVER_DEATHS", "6")), every_s=20)

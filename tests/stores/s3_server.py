@@ -34,7 +34,8 @@ class S3Server(ThreadingHTTPServer):
     nothing is taken, and `waiting` says whether somebody waits for that. `sent`: bytes of objects that were
     sent. `deletes`: whether it does what it is told to delete. `is_away`: everything is answered by 503.
     `lost_uploads`: so many uploads in parts are lost before they are complete. `is_listing_late`: objects
-    that were written since are in no list. `skew`: by how much its clock is ahead."""
+    that were written since are in no list. `skew`: by how much its clock is ahead. `makes_buckets`: whether
+    the access key may make buckets."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -54,6 +55,7 @@ class S3Server(ThreadingHTTPServer):
         self.waiting = False
         self.deletes = True
         self.is_away = False
+        self.makes_buckets = True
         self.lost_uploads = 0
         self.is_listing_late = False
         self.late: set[str] = set()
@@ -146,10 +148,12 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.server.takes.is_set():
             self.server.waiting = True
             self.server.takes.wait()
-        if bucket not in self.server.objects:
+        if bucket not in self.server.objects and (key or self.command != "PUT"):
             self._fail(HTTPStatus.NOT_FOUND, "NoSuchBucket")
         elif code := self._wrong_signature(content):
             self._fail(HTTPStatus.FORBIDDEN, code)
+        elif self.command == "PUT" and not key:
+            self._make_bucket(bucket)
         elif self.server.is_away:
             self._fail(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable")
         elif self.server.statuses:
@@ -181,6 +185,15 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._store(bucket, key, content)
             self._taken(content)
+
+    def _make_bucket(self, bucket: str) -> None:
+        if bucket in self.server.objects:
+            self._fail(HTTPStatus.CONFLICT, "BucketAlreadyOwnedByYou")
+        elif not self.server.makes_buckets:
+            self._fail(HTTPStatus.FORBIDDEN, "AccessDenied")
+        else:
+            self.server.objects[bucket] = {}
+            self._body("")
 
     def _store(self, bucket: str, key: str, content: bytes) -> None:
         self.server.objects[bucket][key] = content

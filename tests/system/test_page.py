@@ -15,6 +15,8 @@ from workspaces.hub_metrics.instruments import QUEUED_MESSAGES, REQUEST_SECONDS,
 from workspaces.hub_metrics.models import HubProcess
 from workspaces.hub_metrics.publisher import SILENT_AFTER, Publisher
 from workspaces.hub_metrics.rounds import measured_round
+from workspaces.servers import server_registry
+from workspaces.servers.server_registry import OwnProcess
 
 pytestmark = pytest.mark.django_db
 
@@ -50,6 +52,22 @@ def test_shows_what_processes_have_measured(client: Client) -> None:
     assert re.search(r"web@\S+ +silent", page)
     assert "No worker says that it runs" not in page
     assert "<html" not in client.get("/system/", headers={"HX-Request": "true"}).content.decode()
+
+
+def test_shows_the_servers_and_what_is_wrong_with_them(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As on PostgreSQL.
+    monkeypatch.setattr(server_registry, "is_shareable", lambda: True)
+    monkeypatch.setattr(server_registry, "clock_offset_s", lambda: -61.0)
+    server_registry.register_process(OwnProcess(server_registry.WEB, "10.0.0.5:8010"))
+    operator = make_operator()
+    client.force_login(operator)
+    page = re.sub(r"<[^>]+>|\s+", " ", client.get("/system/").content.decode())
+    assert re.search(r"web +10\.0\.0\.5:8010 +\S+ +-61\.00 s +lives", page)
+    assert "is 61 s behind that of the database. Have it set by NTP" in page
+    scraped = api_client(operator).get("/metrics").content.decode()
+    assert "\ntrainhub_server_warnings 1.0\n" in scraped
 
 
 def test_says_that_no_worker_runs(client: Client) -> None:

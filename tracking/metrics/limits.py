@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cachetools import LRUCache
 from django.conf import settings
@@ -14,6 +15,7 @@ from django.db.models import Sum
 from tracking.models import Metric
 from trainhub_launch.errors import SpecError
 from workspaces import process_caches
+from workspaces.servers.ring import ring
 
 TOO_MANY_KEYS = (
     "a run may have {limit} different metrics (METRIC_KEYS_PER_RUN), and this one has {count}; "
@@ -22,6 +24,8 @@ TOO_MANY_KEYS = (
 TOO_MANY_POINTS = "a run may have {limit} points in total (METRIC_POINTS_PER_RUN); log less often"
 # Runs in this process's cache.
 MAX_CACHED_RUNS = 2000
+# Where there are several web servers, each looks again after so long.
+SHARED_S = 5.0
 
 
 class MetricLimitExceeded(SpecError):
@@ -39,10 +43,17 @@ class Reservation:
 
 @dataclass
 class _RunUsage:
-    """`room` is the number of points that the run may still log, besides those stored and reserved."""
+    """`room` is the number of points that the run may still log, besides those stored and reserved.
+    `loaded_at`: monotonic seconds."""
 
     keys: set[str]
     room: int
+    loaded_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_old(self) -> bool:
+        """Whether another server may have stored much since."""
+        return not ring.is_alone and time.monotonic() - self.loaded_at > SHARED_S
 
 
 # Guards both tables, also during the database query: otherwise points that become stored meanwhile would
@@ -58,14 +69,15 @@ def reserve(run_id: str, keys: Collection[str], points: int) -> Reservation:
     MetricLimitExceeded.
 
     Within a process no more than the limit gets in. Points that are being stored at this moment may count
-    twice, so that a request close to the limit is refused although it would fit. Points that another process
-    logs to the same run at the same time are not counted."""
+    twice, so that a request close to the limit is refused although it would fit. What another server stores
+    counts here after at most `SHARED_S`, so that much more than the limit may get in: what all servers
+    together take in this time."""
     reservation = Reservation(run_id, frozenset(keys), points)
     with _lock:
         usage = _cache.get(run_id)
         # The database is queried only where the cache would refuse: keys that other processes have logged
         # meanwhile need no more room.
-        if usage is None or usage.room < points or not usage.keys.issuperset(keys):
+        if usage is None or usage.is_old or usage.room < points or not usage.keys.issuperset(keys):
             usage = _load_usage(run_id)
         new_keys = reservation.keys - usage.keys
         if new_keys and len(usage.keys) + len(new_keys) > settings.METRIC_KEYS_PER_RUN:

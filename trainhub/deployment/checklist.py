@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.core.checks import CheckMessage
 
-from trainhub.deployment import key_checks, network_checks, operation_checks
+from trainhub.deployment import key_checks, network_checks, operation_checks, server_checks
 
 CHECKS = (
     network_checks.plain_http,
     network_checks.unnamed_proxies,
     network_checks.wide_proxies,
+    network_checks.removed_headers,
     network_checks.wide_hosts,
     network_checks.unencrypted_broker,
     key_checks.debug_pages,
@@ -22,6 +23,7 @@ CHECKS = (
     operation_checks.full_disk,
     operation_checks.wrong_clock,
     operation_checks.outdated_agents,
+    server_checks.unequal_servers,
 )
 
 

@@ -8,9 +8,12 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Warning
+from django.db import DatabaseError
+from django.utils import timezone
 
 from trainhub import env, installation
 from trainhub.serving.proxies import trusted_proxies
+from trainhub.serving.proxy_warnings import proxy_warnings
 
 PROXY_EXAMPLES = "docs/network.md has examples for nginx and Caddy"
 # Networks with more addresses than this hold more than an operator's proxies.
@@ -44,6 +47,15 @@ def wide_proxies() -> list[CheckMessage]:
     text = f"TRUSTED_PROXIES={','.join(wide)}: whoever is in these networks can claim any address."
     hint = "Name only the addresses of your proxies, or the network that they alone are in."
     return [Warning(text, hint=hint, id="trainhub.W005")]
+
+
+def removed_headers() -> list[CheckMessage]:
+    """What the proxy has removed from requests of the last minutes."""
+    try:
+        warnings = proxy_warnings(timezone.now())
+    except DatabaseError:
+        return []  # before the first migration there is no table
+    return [Warning(warning.text, hint=warning.remedy, id="trainhub.W018") for warning in warnings]
 
 
 def wide_hosts() -> list[CheckMessage]:

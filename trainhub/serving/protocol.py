@@ -13,6 +13,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from trainhub.coalesced_writes import OneWrite
 from trainhub.serving.limits import ConnectionLimits, address_key
 from trainhub.serving.proxies import TrustedProxies
+from trainhub.serving.proxy_faults import note_faults
 from workspaces.authentication.external.configuration import PEER
 
 # Bytes per second below which a client counts as stalled, in either direction.
@@ -114,6 +115,8 @@ class GuardedHttp(OneWrite):
             raise HeadTooLarge
         self._stop_waiting()
         self._in_body, self._body_bytes = True, 0
+        if not self._address and self._proxies:
+            note_faults(self.url, self.headers)
         cast("dict[str, Any]", self.scope)[PEER] = self.client[0] if self.client else ""
         super().on_headers_complete()
 

@@ -45,6 +45,7 @@ def store_configuration() -> StoreConfiguration | None:
         certificates=_certificates(),
         # Other servers than AWS seldom have a name of its own for each bucket.
         is_path_style=env.boolean("BLOB_STORE_PATH_STYLE", bool(endpoint)),
+        makes_bucket=env.boolean("BLOB_STORE_MAKE_BUCKET", False),
         is_presigned=env.boolean("BLOB_STORE_PRESIGN", False),
         public_endpoint=public,
         cache_bytes=env.integer("BLOB_CACHE_BYTES", 50 * 2**30),

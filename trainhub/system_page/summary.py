@@ -3,42 +3,37 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
 
+from jobs.log_shipping.targets import LogTargetState, all_targets, state_of
 from jobs.models import Run
 from jobs.prometheus.launch_delays import StepDelay, launch_delays
 from jobs.states import ACTIVE, RunState
+from trainhub.serving.proxy_warnings import ProxyWarning, proxy_warnings
 from trainhub.system_page.database_size import database_bytes
+from trainhub.system_page.store_figures import StoreFigures, store_figures
+from trainhub.system_page.timings import (
+    RequestTiming,
+    Timing,
+    merged_series,
+    series_sum,
+    timing_columns,
+    timings_of,
+    value_of,
+)
 from workspaces.hub_metrics.processes import MeasuredProcess, measured_processes
-from workspaces.hub_metrics.snapshots import Labels, MetricSeries, Series, quantile
+from workspaces.hub_metrics.snapshots import Series, quantile
 from workspaces.mail.models import OutgoingMail
 from workspaces.models import AuditEvent, Delivery
+from workspaces.servers.differences import ServerWarning, server_warnings
+from workspaces.servers.server_list import ServerState, server_states
 from workspaces.states import MailState
 
 MAX_ROUTES = 25
-
-
-@dataclass(frozen=True)
-class Timing:
-    """How long something took within the window. `median_s`, `p99_s`: upper bounds, in seconds; None: not
-    observed; infinite: more than a minute."""
-
-    name: str
-    count: int
-    total_s: float
-    median_s: float | None
-    p99_s: float | None
-
-
-@dataclass(frozen=True)
-class RequestTiming(Timing):
-    """`name`: method and route. `failed`: answers of 500 and above."""
-
-    failed: int
 
 
 @dataclass(frozen=True)
@@ -83,11 +78,16 @@ class Backlog:
 class System:
     window_s: float
     processes: list[ProcessState]
+    servers: list[ServerState]
+    server_warnings: list[ServerWarning]
+    proxy_warnings: list[ProxyWarning]
     requests: list[RequestTiming]
+    store: StoreFigures | None
     rounds: list[RoundTiming]
     tasks: list[Timing]
     task_waits: list[Timing]
     backlogs: list[Backlog]
+    log_targets: list[LogTargetState]
     delays: list[StepDelay]
     database: str
     database_bytes: int | None
@@ -108,11 +108,16 @@ def system_summary(now: datetime) -> System:
     return System(
         window_s=max((process.seconds for process in living), default=0.0),
         processes=[_state(process) for process in everyone],
+        servers=server_states(),
+        server_warnings=server_warnings(),
+        proxy_warnings=proxy_warnings(now),
         requests=list(_requests(living)),
+        store=store_figures(living),
         rounds=list(_rounds(living)),
-        tasks=_timings("trainhub_task_seconds", living),
-        task_waits=_timings("trainhub_task_wait_seconds", living),
+        tasks=timings_of("trainhub_task_seconds", living),
+        task_waits=timings_of("trainhub_task_wait_seconds", living),
         backlogs=[*_messages(living), *_backlogs()],
+        log_targets=[state_of(target) for target in all_targets()],
         delays=launch_delays(now),
         database={"postgresql": "PostgreSQL", "sqlite3": "SQLite"}.get(database, database),
         database_bytes=database_bytes(),
@@ -123,7 +128,7 @@ def system_summary(now: datetime) -> System:
 
 def _state(process: MeasuredProcess) -> ProcessState:
     row, lag = process.row, process.recent.get("trainhub_event_loop_lag_seconds")
-    cpu_s = _value(process, "trainhub_process_cpu_seconds")
+    cpu_s = value_of(process, "trainhub_process_cpu_seconds")
     waited = lag.series.get(()) if lag else None
     return ProcessState(
         row.name,
@@ -133,26 +138,22 @@ def _state(process: MeasuredProcess) -> ProcessState:
         row.measured_at,
         process.is_silent,
         cpu_s / process.seconds if cpu_s is not None and process.seconds else None,
-        _value(process, "trainhub_process_memory_bytes"),
-        _value(process, "trainhub_process_open_files"),
+        value_of(process, "trainhub_process_memory_bytes"),
+        value_of(process, "trainhub_process_open_files"),
         quantile(lag.bounds, waited.buckets, 0.99) if lag and waited else None,
     )
 
 
-def _value(process: MeasuredProcess, name: str, labels: Labels = ()) -> float | None:
-    metric = process.recent.get(name)
-    series = metric.series.get(labels) if metric else None
-    return series.value if series else None
-
-
 def _requests(living: Sequence[MeasuredProcess]) -> Iterator[RequestTiming]:
     """Yields the routes that took most time of all."""
-    metric, merged = _merged("trainhub_http_request_seconds", living)
+    metric, merged = merged_series("trainhub_http_request_seconds", living)
     by_route: dict[str, dict[str, Series]] = {}
     for (method, route, status), series in merged.items():
         by_route.setdefault(f"{method} {route}", {})[status] = series
     timings = [
-        RequestTiming(*_columns(name, metric, _sum(answers.values())), answers.get("5xx", Series()).count)
+        RequestTiming(
+            *timing_columns(name, metric, series_sum(answers.values())), answers.get("5xx", Series()).count
+        )
         for name, answers in by_route.items()
     ]
     yield from sorted(timings, key=lambda timing: timing.total_s, reverse=True)[:MAX_ROUTES]
@@ -163,45 +164,11 @@ def _rounds(living: Sequence[MeasuredProcess]) -> Iterator[RoundTiming]:
         metric = process.recent.get("trainhub_round_seconds")
         for labels, series in sorted(metric.series.items()) if metric else ():
             yield RoundTiming(
-                *_columns(labels[0], metric, series),
+                *timing_columns(labels[0], metric, series),
                 process.row.name,
-                int(_value(process, "trainhub_round_failures", labels) or 0),
-                _value(process, "trainhub_round_late_seconds", labels),
+                int(value_of(process, "trainhub_round_failures", labels) or 0),
+                value_of(process, "trainhub_round_late_seconds", labels),
             )
-
-
-def _timings(name: str, living: Sequence[MeasuredProcess]) -> list[Timing]:
-    metric, merged = _merged(name, living)
-    return [Timing(*_columns(labels[0], metric, series)) for labels, series in sorted(merged.items())]
-
-
-def _merged(name: str, living: Sequence[MeasuredProcess]) -> tuple[MetricSeries | None, dict[Labels, Series]]:
-    metrics = [metric for process in living if (metric := process.recent.get(name)) and metric.series]
-    merged: dict[Labels, list[Series]] = {}
-    for metric in metrics:
-        for labels, series in metric.series.items():
-            merged.setdefault(labels, []).append(series)
-    return (metrics[0] if metrics else None), {labels: _sum(parts) for labels, parts in merged.items()}
-
-
-def _sum(parts: Iterable[Series]) -> Series:
-    parts = list(parts)
-    buckets = [sum(column) for column in zip(*(part.buckets for part in parts), strict=True)]
-    return Series(sum(part.value for part in parts), buckets)
-
-
-def _columns(
-    name: str, metric: MetricSeries | None, series: Series
-) -> tuple[str, int, float, float | None, float | None]:
-    """Returns the fields of a Timing."""
-    bounds = metric.bounds if metric else ()
-    return (
-        name,
-        series.count,
-        series.value,
-        quantile(bounds, series.buckets, 0.5),
-        quantile(bounds, series.buckets, 0.99),
-    )
 
 
 def _messages(living: Sequence[MeasuredProcess]) -> Iterator[Backlog]:

@@ -25,6 +25,7 @@ REAL = (
     "TLS_KEY_FILE",
     "NODE_PROVIDERS",
     "EMAIL_URL",
+    "SHIP_LOGS_TO",
     "OIDC_ISSUER",
     "REMOTE_USER_HEADER",
     "PASSWORD_SIGN_IN",

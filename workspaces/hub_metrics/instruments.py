@@ -66,3 +66,44 @@ MEMORY_BYTES = Gauge(
 OPEN_FILES = Gauge(
     "trainhub_process_open_files", "Open files and connections of a process.", registry=REGISTRY
 )
+STORE_SECONDS = Histogram(
+    "trainhub_store_request_seconds",
+    "Duration of requests to the object store with all their repetitions; of reading, until the first bytes.",
+    ("operation",),
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+STORE_FAILURES = Counter(
+    "trainhub_store_failures",
+    "Requests to the object store that failed for good.",
+    ("operation",),
+    registry=REGISTRY,
+)
+STORE_BYTES = Counter(
+    "trainhub_store_bytes",
+    "Bytes of files to and from the object store.",
+    ("direction",),
+    registry=REGISTRY,
+)
+UPLOAD_RETRIES = Counter(
+    "trainhub_store_upload_retries",
+    "Uploads to the object store that failed and were put off.",
+    registry=REGISTRY,
+)
+BLOB_READS = Counter(
+    "trainhub_blob_reads",
+    "Reads of stored files, by where their bytes were: on the disk, or in the object store.",
+    ("place",),
+    registry=REGISTRY,
+)
+BLOB_CACHE_BYTES = Gauge(
+    "trainhub_blob_cache_bytes",
+    "Bytes of the stored files on the disk of this process, as it counted them last.",
+    registry=REGISTRY,
+)
+PROXY_FAULTS = Counter(
+    "trainhub_proxy_faults",
+    "Requests through a trusted proxy that lacked a header which it must pass on or set.",
+    ("header",),
+    registry=REGISTRY,
+)

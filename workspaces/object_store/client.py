@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,12 +12,14 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 from django.conf import settings
 
 from workspaces import process_caches
+from workspaces.hub_metrics.instruments import STORE_BYTES, STORE_FAILURES, STORE_SECONDS
 from workspaces.object_store.configuration import StoreConfiguration
-from workspaces.object_store.errors import ObjectMissing, StoreUnavailable, store_error
+from workspaces.object_store.errors import ERROR_CODE, ObjectMissing, StoreUnavailable, store_error
 
 # Up to here a file is one request. Larger ones are sent in parts, of which a store takes 10,000.
 PART_BYTES, MAX_PARTS = 8 * 2**20, 9_000
@@ -28,6 +31,10 @@ DEFAULT_REGION = "us-east-1"
 CONNECT_S, READ_S = 5, 30
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 3
 _TEST_KEY = "trainhub-test"
+_REGION_BODY = (
+    '<CreateBucketConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+    "<LocationConstraint>{}</LocationConstraint></CreateBucketConfiguration>"
+)
 _lock = threading.Lock()
 # By the process too: the library's threads do not survive a fork.
 _clients: dict[tuple[int, StoreConfiguration], ObjectClient] = {}
@@ -50,39 +57,69 @@ class ObjectClient:
     def upload(self, key: str, content: Path | Iterable[bytes], size: int) -> None:
         """Writes an object of `size` bytes, which is there as a whole or not at all. The store checks the
         SHA-256 of each request, which is part of its signature."""
-        with self._sentences():
+        with self._request("upload"):
             if size <= PART_BYTES:
                 whole = content.read_bytes() if isinstance(content, Path) else b"".join(content)
                 self._library.put(self._store, self._name(key), whole, use_multipart=False)
-                return
-            length = part_length(size)
-            concurrency = max(1, MEMORY_BYTES // length)
-            self._library.put(
-                self._store, self._name(key), content, chunk_size=length, max_concurrency=concurrency
-            )
+            else:
+                length = part_length(size)
+                concurrency = max(1, MEMORY_BYTES // length)
+                self._library.put(
+                    self._store, self._name(key), content, chunk_size=length, max_concurrency=concurrency
+                )
+        STORE_BYTES.labels("sent").inc(size)
 
     def open_range(self, key: str, start: int, end: int) -> Iterator[bytes]:
         """Yields the bytes of an object from `start` up to `end`, which is greater. Raises ObjectMissing."""
-        with self._sentences():
+        with self._request("read"):
             result = self._library.get(self._store, self._name(key), options={"range": (start, end)})
-            # The library's blocks are views of its own memory.
-            yield from map(bytes, result.stream(min_chunk_size=STREAM_BYTES))
+        count = STORE_BYTES.labels("received")
+        # What comes later takes as long as who reads it.
+        with self._sentences("read"):
+            for block in result.stream(min_chunk_size=STREAM_BYTES):
+                # A view of the library's own memory.
+                piece = bytes(block)
+                count.inc(len(piece))
+                yield piece
 
     def object_size(self, key: str) -> int:
         """Returns the size of an object. Raises ObjectMissing."""
-        with self._sentences():
+        with self._request("size"):
             return int(self._library.head(self._store, self._name(key))["size"])
 
     def delete_objects(self, keys: Sequence[str]) -> None:
         """Deletes at most 1,000 objects. One that does not exist is no error."""
-        with suppress(ObjectMissing), self._sentences():
+        with suppress(ObjectMissing), self._request("delete"):
             self._library.delete(self._store, [self._name(key) for key in keys])
 
     def signed_address(self, key: str, seconds: float) -> str:
         """Returns an address at which everybody can read the object for so long."""
-        with self._sentences():
+        with self._request("sign"):
             return str(
                 self._library.sign(self._public_store, "GET", self._name(key), timedelta(seconds=seconds))
+            )
+
+    def make_bucket(self) -> None:
+        """Makes the bucket. Raises StoreUnavailable."""
+        # The library cannot, but it signs the request.
+        address = str(self._library.sign(self._store, "PUT", "", timedelta(seconds=60)))
+        region = self._configuration.region or DEFAULT_REGION
+        body = "" if region == DEFAULT_REGION else _REGION_BODY.format(escape(region))
+        httpx = import_module("httpx")
+        trusted = ssl.create_default_context()
+        if self._configuration.certificates:
+            trusted.load_verify_locations(cadata=self._configuration.certificates)
+        try:
+            answer = httpx.put(address, content=body, verify=trusted, timeout=READ_S)
+        except httpx.HTTPError as error:
+            raise store_error(error, self._configuration) from error
+        # Another server of the hub may have made it in this moment.
+        if not answer.is_success and "BucketAlreadyOwnedByYou" not in answer.text:
+            code = match[1] if (match := ERROR_CODE.search(answer.text)) else f"status {answer.status_code}"
+            raise StoreUnavailable(
+                f"The bucket {self._configuration.bucket} could not be made ({code}): make it yourself, "
+                "or let the access key make it (s3:CreateBucket).",
+                is_lasting=True,
             )
 
     def test_rights(self) -> None:
@@ -96,13 +133,23 @@ class ObjectClient:
         self.delete_objects([key])
 
     @contextmanager
-    def _sentences(self) -> Iterator[None]:
+    def _request(self, operation: str) -> Iterator[None]:
+        """Measures a request, and lets its errors be sentences."""
+        with STORE_SECONDS.labels(operation).time(), self._sentences(operation):
+            yield
+
+    @contextmanager
+    def _sentences(self, operation: str) -> Iterator[None]:
         try:
             yield
         except StoreUnavailable:
             raise
         except self._errors as error:
-            raise store_error(error, self._configuration) from error
+            failure = store_error(error, self._configuration)
+            # One that is not there is an answer.
+            if not isinstance(failure, ObjectMissing):
+                STORE_FAILURES.labels(operation).inc()
+            raise failure from error
 
     def _name(self, key: str) -> str:
         return f"{self._configuration.prefix}/{key}" if self._configuration.prefix else key

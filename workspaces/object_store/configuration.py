@@ -9,9 +9,10 @@ from dataclasses import dataclass
 class StoreConfiguration:
     """`prefix`: what stands before the names of all objects, without slashes at its ends. `endpoint`: "" for
     AWS. `key_id` and `secret`: both "" for the role of the machine. `certificates`: PEM of further
-    authorities. `is_presigned`: whether clients may be sent to the store by signed addresses, below
-    `public_endpoint`. `cache_bytes`: of the copies on the local disk, 0 for any number. `deleted_days`: how
-    long an object stays after the hub has deleted the file."""
+    authorities. `makes_bucket`: whether a start makes the bucket if there is none. `is_presigned`: whether
+    clients may be sent to the store by signed addresses, below `public_endpoint`. `cache_bytes`: of the
+    copies on the local disk, 0 for any number. `deleted_days`: how long an object stays after the hub has
+    deleted the file."""
 
     bucket: str
     prefix: str = ""
@@ -21,6 +22,7 @@ class StoreConfiguration:
     secret: str = ""
     certificates: str = ""
     is_path_style: bool = True
+    makes_bucket: bool = False
     is_presigned: bool = False
     public_endpoint: str = ""
     cache_bytes: int = 0

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from workspaces.object_store.configuration import StoreConfiguration
 
 # What servers answer, in XML.
-_CODE = re.compile(r"<Code>([A-Za-z]{1,80})</Code>")
+ERROR_CODE = re.compile(r"<Code>([A-Za-z]{1,80})</Code>")
 _STATUS = re.compile(r"\b(?:status(?: code)?:?|error) (\d{3})\b")
 _CAUSE = re.compile(
     r"(dns error|[Cc]onnection refused|timed out|certificate[^\"\n]{0,120}|[Nn]etwork is unreachable)"
@@ -33,17 +33,21 @@ class ObjectMissing(StoreUnavailable):
     """The store has no object of this name, or no upload."""
 
 
+class BucketMissing(StoreUnavailable):
+    """The store has no bucket of this name."""
+
+
 def store_error(error: BaseException, configuration: StoreConfiguration) -> StoreUnavailable:
     """Returns the error of the library as one of these."""
     name, text = type(error).__name__, str(error)
-    code = match[1] if (match := _CODE.search(text)) else ""
+    code = match[1] if (match := ERROR_CODE.search(text)) else ""
     bucket = configuration.bucket
     if code == "NoSuchBucket":
         sentence = (
-            f"There is no bucket {bucket} at {_where(configuration)}: make it, or correct BLOB_STORE or "
-            "BLOB_STORE_ENDPOINT."
+            f"There is no bucket {bucket} at {_where(configuration)}: make it, let the hub make it "
+            "(BLOB_STORE_MAKE_BUCKET=1), or correct BLOB_STORE or BLOB_STORE_ENDPOINT."
         )
-        return StoreUnavailable(sentence, is_lasting=True)
+        return BucketMissing(sentence, is_lasting=True)
     if code in _SKEWED:
         sentence = (
             f"The store of {bucket} refuses requests of this time ({code}): the clock of this machine, or "

@@ -13,6 +13,7 @@ from itertools import islice
 from django.db import IntegrityError, models, transaction
 from django.utils import timezone
 
+from workspaces.hub_metrics.instruments import UPLOAD_RETRIES
 from workspaces.object_store.client import store_configuration
 from workspaces.object_store.models import LIVE, ObjectState, StoredObject
 
@@ -126,6 +127,7 @@ def forget_upload(sha256: str) -> None:
 
 def postpone_upload(row: StoredObject, error: str) -> None:
     """Records that an upload has failed; each one waits twice as long as the one before."""
+    UPLOAD_RETRIES.inc()
     pause_s = min(SHORTEST_PAUSE_S * 2 ** min(row.tries, 10), LONGEST_PAUSE_S)
     StoredObject.objects.filter(pk=row.pk).update(
         tries=row.tries + 1, error=error[:400], try_at=timezone.now() + timedelta(seconds=pause_s)

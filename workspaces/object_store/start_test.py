@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,10 +10,12 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from workspaces.object_store.client import ObjectClient, store_configuration
-from workspaces.object_store.errors import StoreUnavailable
+from workspaces.object_store.configuration import StoreConfiguration
+from workspaces.object_store.errors import BucketMissing, StoreUnavailable
 from workspaces.object_store.models import ObjectState, StoredObject
 from workspaces.object_store.rows import waiting_objects
 
+log = logging.getLogger(__name__)
 # An upload that has waited for so long is a warning.
 LATE = timedelta(minutes=10)
 TEST_RETRY_S = 2.0
@@ -25,12 +28,23 @@ def require_store() -> list[str]:
     if (configuration := store_configuration()) is not None:
         try:
             # A start does not wait long for a store that is away.
-            ObjectClient(replace(configuration, retry_s=TEST_RETRY_S)).test_rights()
+            _test(ObjectClient(replace(configuration, retry_s=TEST_RETRY_S)), configuration)
         except StoreUnavailable as error:
             if error.is_lasting:
                 raise
             warnings.append(f"{error} Until then new files wait on this disk, and others cannot be read.")
     return warnings
+
+
+def _test(client: ObjectClient, configuration: StoreConfiguration) -> None:
+    try:
+        client.test_rights()
+    except BucketMissing:
+        if not configuration.makes_bucket:
+            raise
+        client.make_bucket()
+        log.info("The bucket %s was made", configuration.bucket)
+        client.test_rights()
 
 
 def object_row_warnings() -> list[str]:

@@ -14,7 +14,7 @@ from workspaces.secrets import store
 from workspaces.secrets.errors import SecretsUnavailable
 
 RUN, WEBHOOK, ENVIRONMENT, SOURCE, DATASET = "run", "webhook", "environment", "source", "dataset"
-DATASTORE = "datastore"
+DATASTORE, LOG_TARGET = "datastore", "log_target"
 
 
 class MissingSecret(SecretsUnavailable):

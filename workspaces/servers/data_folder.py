@@ -33,7 +33,7 @@ def check_pairing(*, is_further: bool, has_content: bool) -> None:
     if row is not None:
         _check_folder(row, living, has_content=has_content)
         _check_key(row, living)
-    others = [server for server in living if not _is_own(server)]
+    others = [server for server in living if not server_registry.is_own(server)]
     if not is_further and others:
         raise WrongDatabase(
             f"TrainHub runs on this database already: {_names(others)}. Start this one with "
@@ -97,12 +97,6 @@ def _check_key(row: DataFolder, living: list[ServerProcess]) -> None:
             f"SECRET_KEY is another one than that of {_names(living)}. Give all servers the same, by "
             "SECRET_KEY, SECRET_KEY_FILE or the file secret-key in the shared data folder."
         )
-
-
-def _is_own(server: ServerProcess) -> bool:
-    """Returns whether this row is of an earlier process of this very server, which has ended."""
-    is_here = server.machine == server_registry.own_machine()
-    return is_here and server.name == server_registry.own_name()
 
 
 def _names(servers: list[ServerProcess]) -> str:

@@ -11,6 +11,7 @@ from django.db import DatabaseError, InterfaceError, connections
 
 from workspaces.database import outages
 from workspaces.servers import server_registry
+from workspaces.servers.meetings import MeetingThread
 from workspaces.servers.ring import ring
 from workspaces.servers.server_registry import OwnProcess, is_shareable
 
@@ -29,11 +30,13 @@ class MembershipThread(threading.Thread):
         super().__init__(name="membership", daemon=True)
         self.own = own
         self._on_change = on_change
+        self._meetings = MeetingThread(own)
         self._closing = threading.Event()
         self._failure = ""
         self._has_wrong_clock = False
 
     def run(self) -> None:
+        self._meetings.start()
         try:
             while not self._closing.wait(RENEW_EVERY_S):
                 self.renew_once()
@@ -42,6 +45,7 @@ class MembershipThread(threading.Thread):
 
     def close(self) -> None:
         self._closing.set()
+        self._meetings.close()
 
     def renew_once(self) -> None:
         # A database that is away is tried past the pool of connections, which would wait for 20 s.

@@ -9,7 +9,10 @@ class ServerProcess(models.Model):
 
     `id`: new with each process. `name`: SERVER_NAME, or the name of its machine. `machine`: the boot id of
     its kernel. `address`: HOST:PORT at which other servers reach a web server, empty for none. `is_alone`: it
-    was not started as one of several. `clock_offset_s`: by how much its clock is ahead of the database's."""
+    was not started as one of several. `clock_offset_s`: by how much its clock is ahead of the database's.
+    `settings`: the codes of what all servers must be given alike (`shared_settings`). `marks`: the settings
+    whose places have its mark (`meeting_places`). `strangers`: by setting, the ids of living servers whose
+    marks it does not see there. None before it has looked."""
 
     id = models.CharField(primary_key=True, max_length=32)
     name = models.CharField(max_length=100)
@@ -21,6 +24,9 @@ class ServerProcess(models.Model):
     clock_offset_s = models.FloatField(default=0.0)
     started_at = models.DateTimeField()
     renewed_at = models.DateTimeField()
+    settings = models.JSONField(null=True)
+    marks = models.JSONField(null=True)
+    strangers = models.JSONField(null=True)
 
     class Meta:
         ordering = ["role", "name", "started_at"]

@@ -15,6 +15,7 @@ from django.db import connection, transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
+from workspaces.servers import shared_settings
 from workspaces.servers.models import ServerProcess
 
 # A server that has not renewed its row for so long is dead for the others.
@@ -59,6 +60,11 @@ def own_machine() -> str:
         return socket.gethostname()
 
 
+def is_own(row: ServerProcess) -> bool:
+    """Returns whether this row is of a process of this very server."""
+    return row.machine == own_machine() and row.name == own_name()
+
+
 def is_shareable() -> bool:
     """Returns whether processes on several machines can use this database."""
     return connection.vendor == "postgresql"
@@ -81,6 +87,7 @@ def register_process(own: OwnProcess) -> None:
             clock_offset_s=clock_offset_s(),
             started_at=Now(),
             renewed_at=Now(),
+            settings=shared_settings.own_codes(),
         )
 
 
@@ -95,7 +102,13 @@ def remove_process(own: OwnProcess) -> None:
 
 
 def living_processes() -> QuerySet[ServerProcess]:
-    """Returns the processes that have renewed their rows recently."""
+    """Returns the processes that have renewed their rows recently, without what `compared_processes` adds: a
+    start asks before it has migrated the database."""
+    return compared_processes().defer("settings", "marks", "strangers")
+
+
+def compared_processes() -> QuerySet[ServerProcess]:
+    """Returns the same with what each has that must be alike everywhere."""
     return ServerProcess.objects.filter(renewed_at__gt=Now() - timedelta(seconds=DEAD_AFTER_S))
 
 

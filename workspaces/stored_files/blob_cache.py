@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from workspaces.hub_metrics.instruments import BLOB_CACHE_BYTES, BLOB_READS
 from workspaces.object_store.client import object_client, store_configuration
 from workspaces.object_store.errors import ObjectMissing, StoreUnavailable
 from workspaces.object_store.models import ObjectState, StoredObject
@@ -82,6 +83,7 @@ def is_local(sha256: str) -> bool:
             verification.carry_over(sha256, before, file.stat())
     except FileNotFoundError:
         return False
+    BLOB_READS.labels("disk").inc()
     return True
 
 
@@ -146,6 +148,7 @@ def has_room(size: int) -> bool:
         is_enough = _usage.bytes + size <= limit and free_bytes() >= size + MIN_FREE_BYTES
         if is_enough:
             _usage.bytes += size
+        BLOB_CACHE_BYTES.set(_usage.bytes)
     return is_enough
 
 
@@ -182,6 +185,7 @@ def read_object(row: StoredObject, start: int, end: int) -> Iterator[bytes]:
     object has gone from the store."""
     if start == end:
         return
+    BLOB_READS.labels("store").inc()
     try:
         yield from object_client().open_range(row.key, start, end)
     except ObjectMissing as error:

@@ -5,6 +5,7 @@ import { askConfirmation } from "../confirm.js";
 
 const ACTIVE_EVERY_MS = 30_000; // no message says that an active run has logged new values
 const GROUPS_EVERY_MS = 15_000; // groups are fetched all at once
+const RETRY_MS = 2000;
 const selected = new Set(); // numbers of runs, kept because htmx replaces the rows
 const expanded = new Map(); // id of a row -> the address of its children
 let lastClicked = null;
@@ -23,6 +24,7 @@ mount("changed-rows", (element) => {
   let isDue = false;
   let isBusy = false;
   let fetchedAt = 0;
+  let retry = null;
   const refresh = async () => {
     const isGrouped = element.querySelector(".th-group") !== null;
     if (!isDue || isBusy || document.hidden || (isGrouped && Date.now() - fetchedAt < GROUPS_EVERY_MS)) return;
@@ -31,12 +33,16 @@ mount("changed-rows", (element) => {
     [changed, isDue, isBusy, fetchedAt] = [new Set(), false, true, Date.now()];
     try {
       const response = await fetch(`${element.dataset.changes}?${query}`);
+      if (response.status >= 500) throw new Error(response.statusText);
       if (!response.ok) changed = null;
       const markup = response.status === 200 ? await response.text() : "";
       // Another filter or order may have replaced the table in the meantime.
       if (markup && element.isConnected && search === location.search) await showRows(element, markup);
     } catch {
-      changed = null; // fetched again when the socket is back
+      // Of several servers one may have died, and the socket be at another: no message would say that it is back.
+      changed = null;
+      clearTimeout(retry);
+      retry = setTimeout(setDue, RETRY_MS);
     }
     isBusy = false;
     refresh(); // if more has changed in the meantime
@@ -54,6 +60,7 @@ mount("changed-rows", (element) => {
   const activeTimer = setInterval(() => element.querySelector("tr[data-active]") && setDue(), ACTIVE_EVERY_MS);
   document.addEventListener("visibilitychange", refresh);
   return () => {
+    clearTimeout(retry);
     clearInterval(groupTimer);
     clearInterval(activeTimer);
     document.removeEventListener("visibilitychange", refresh);

@@ -6,6 +6,7 @@ import { decodeBase64 } from "./log-feed.js";
 import { plainText } from "./terminal.js";
 
 const REFRESH_AFTER_MS = 1000;
+const RETRY_MS = 2000;
 const REFRESH_PER_LANE_MS = 8; // the hub reads a file for each lane
 const DRAW_EVERY_MS = 250;
 const decoder = new TextDecoder();
@@ -44,6 +45,7 @@ export class Lanes {
   }
 
   close() {
+    this.isClosed = true;
     clearInterval(this.timer);
     clearTimeout(this.refreshTimer);
     clearTimeout(this.drawTimer);
@@ -97,8 +99,10 @@ export class Lanes {
   }
 
   async refresh() {
+    let retryMs = 0;
     try {
       const response = await fetch(this.url + location.search, { cache: "no-store" });
+      if (response.status >= 500) retryMs = RETRY_MS;
       if (!response.ok) return;
       const answer = await response.json();
       // There are other lanes than these: let the server render them.
@@ -112,9 +116,10 @@ export class Lanes {
       this.suggestion = answer.chosen;
       this.onUpdate();
     } catch {
-      // The hub cannot be reached. The socket reports when it is back, and the viewer then asks again.
+      // Of several servers one may have died, and the socket be at another: no message would say that it is back.
+      retryMs = RETRY_MS;
     } finally {
-      this.refreshTimer = null;
+      this.refreshTimer = retryMs && !this.isClosed ? setTimeout(() => this.refresh(), retryMs) : null;
     }
   }
 

@@ -5,14 +5,16 @@ const REQUEST_BYTES = 4 * 1024 * 1024;
 const CHUNK_BYTES = 256 * 1024;
 const SLICE_MS = 10;
 const SILENT_AFTER_MS = 10_000;
+const STALLED_AFTER_MS = 15_000; // a server that hangs holds a request until the proxy gives it up, mostly minutes
 
 export class LogFeed {
   /**
    * `url`: the log's address without query; `lines`: the LogLines to fill; `attempt`: the number of the attempt.
-   * `onBytes()` is called after each chunk, `onState({size, complete, error})` after each fetch.
+   * `onBytes()` is called after each chunk, `onState({size, complete, error})` after each fetch. A request that brings
+   * nothing for `stalledMs` is given up and sent again.
    */
-  constructor({ url, attempt, lines, onBytes, onState }) {
-    Object.assign(this, { url, attempt, lines, onBytes, onState });
+  constructor({ url, attempt, lines, onBytes, onState, stalledMs = STALLED_AFTER_MS }) {
+    Object.assign(this, { url, attempt, lines, onBytes, onState, stalledMs });
     this.size = lines.end; // bytes that the hub has, as far as this page knows
     this.isComplete = false;
     this.isFetching = false;
@@ -66,21 +68,27 @@ export class LogFeed {
 
   async fetchRange() {
     const query = new URLSearchParams({ offset: this.lines.end, limit: REQUEST_BYTES, attempt: this.attempt });
-    const response = await fetch(`${this.url}?${query}`, { signal: this.abort.signal, cache: "no-store" });
-    if (response.status === 404) return void (this.size = this.lines.end); // nothing written yet
-    if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
-    this.size = Math.max(this.size, Number(response.headers.get("X-Log-Size")));
-    this.isComplete = response.headers.get("X-Log-Complete") === "true";
-    const before = this.lines.end;
-    await this.appendStream(response.body.getReader());
-    if (this.lines.end === before) this.size = before; // an empty answer: do not ask forever
+    const watch = new StallWatch(this.abort.signal, this.stalledMs);
+    try {
+      const response = await fetch(`${this.url}?${query}`, { signal: watch.signal, cache: "no-store" });
+      if (response.status === 404) return void (this.size = this.lines.end); // nothing written yet
+      if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
+      this.size = Math.max(this.size, Number(response.headers.get("X-Log-Size")));
+      this.isComplete = response.headers.get("X-Log-Complete") === "true";
+      const before = this.lines.end;
+      await this.appendStream(response.body.getReader(), watch);
+      if (this.lines.end === before) this.size = before; // an empty answer: do not ask forever
+    } finally {
+      watch.end();
+    }
   }
 
-  async appendStream(reader) {
+  async appendStream(reader, watch) {
     let sliceStart = performance.now();
     for (;;) {
       const { done: isDone, value } = await reader.read();
       if (isDone) return;
+      watch.restart();
       for (let start = 0; start < value.length; start += CHUNK_BYTES) {
         this.lines.append(value.subarray(start, start + CHUNK_BYTES));
         this.handleGrowth(this.size);
@@ -106,6 +114,32 @@ export class LogFeed {
     if (this.isComplete || document.hidden || Date.now() - this.lastMessageAt < SILENT_AFTER_MS) return;
     this.lastMessageAt = Date.now();
     this.fetch();
+  }
+}
+
+/** Aborts `signal` when `outer` is aborted, or when nobody has called `restart` for `stalledMs`. */
+class StallWatch {
+  constructor(outer, stalledMs) {
+    this.controller = new AbortController();
+    this.signal = this.controller.signal;
+    this.outer = outer;
+    this.stalledMs = stalledMs;
+    this.stop = () => this.controller.abort();
+    outer.addEventListener("abort", this.stop);
+    this.restart();
+  }
+
+  restart() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(
+      () => this.controller.abort(new Error(`no answer for ${this.stalledMs / 1000} s`)),
+      this.stalledMs,
+    );
+  }
+
+  end() {
+    clearTimeout(this.timer);
+    this.outer.removeEventListener("abort", this.stop);
   }
 }
 

@@ -21,6 +21,7 @@ export class VirtualRows {
     this.prefix = new Float64Array(1);
     this.counted = 0;
     this.lastTop = 0;
+    this.topBeforeJump = null;
     scroller.addEventListener("scroll", () => this.handleScroll(), { passive: true });
     this.resized = new ResizeObserver(() => this.measure());
     this.resized.observe(scroller);
@@ -108,8 +109,10 @@ export class VirtualRows {
     const total = this.top(this.lines.count);
     this.spacer.style.height = `${Math.min(total, MAX_HEIGHT_PX)}px`;
     this.scale = total > MAX_HEIGHT_PX ? (total - this.height) / (MAX_HEIGHT_PX - this.height) : 1;
+    const before = this.scroller.scrollTop;
     if (this.isFollowing) this.scroller.scrollTop = this.scroller.scrollHeight;
     this.lastTop = this.scroller.scrollTop;
+    if (this.lastTop !== before) this.topBeforeJump = before;
     const y = this.lastTop * this.scale;
     const first = Math.max(0, this.lineAt(y) - EXTRA_ROWS);
     const last = Math.min(this.lines.count, this.lineAt(y + this.height) + EXTRA_ROWS + 1);
@@ -149,7 +152,9 @@ export class VirtualRows {
   handleScroll() {
     const top = this.scroller.scrollTop;
     const atBottom = top + this.height >= this.scroller.scrollHeight - AT_BOTTOM_PX;
-    if (top < this.lastTop - 1 && !atBottom) this.setFollowing(false);
+    // A busy browser may go back to where it was before the last jump to the end. That is not the reader's wish.
+    const isEcho = this.isFollowing && top === this.topBeforeJump;
+    if (top < this.lastTop - 1 && !atBottom && !isEcho) this.setFollowing(false);
     else if (atBottom && !this.isFollowing) this.setFollowing(true);
     this.scheduleLayout();
   }

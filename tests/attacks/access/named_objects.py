@@ -1,10 +1,12 @@
-"""What members of the workspace name: a secret, a datastore, and a dataset."""
+"""What members of the workspace name: a secret, a datastore, a dataset, and a log system."""
 
 from __future__ import annotations
 
+from django.utils import timezone
+
 from clusters.models import Node
 from datastores.models import Dataset, Datastore, DatastoreTest
-from jobs.models import DataOrder
+from jobs.models import DataOrder, LogTarget
 from tests.datastores.datasets.builders import ready
 from workspaces.access import Principal
 from workspaces.models import Secret
@@ -23,6 +25,9 @@ def named_objects_of(who: Principal) -> dict[str, dict[str, object]]:
     ready(birds, "b.bin")
     test = DatastoreTest.objects.create(datastore=images, created_by=who.user)
     order = DataOrder.objects.create(node=Node.objects.get(), datastore=images, work="test", test=test)
+    now = timezone.now()
+    address = "https://logs.example.org/v1/logs"
+    LogTarget.objects.create(workspace=who.workspace, kind="otlp", url=address, since=now, try_at=now)
     return {
         "/api/v1/data-orders/": {"order": order.pk},
         "/api/v1/node/data-orders/": {"order": order.pk},

@@ -100,6 +100,7 @@ PAGES = (
     "/settings/profile/",
     "/settings/factors/",
     "/settings/invitations/",
+    "/settings/log-system/",
     "/settings/notifications/",
     "/settings/notifications/add/own/",
     "/settings/notifications/{channel}/",

@@ -146,6 +146,28 @@ class TestLive:
         assert "100% done" in rows(page)
         assert part(page, "paused").is_hidden()
 
+    def test_follows_although_the_browser_falls_back_to_where_it_was(self, page: Any, hub: Hub) -> None:
+        """As Chromium does on a busy machine when many lines come at once."""
+        run = submit(hub, TALK)
+        page.goto(f"/runs/{number_of(hub, run)}/logs/")
+        until_last(page, "waiting")
+        page.evaluate(
+            """() => {
+              const box = document.querySelector('.log-scroller'), before = box.scrollTop;
+              const fallBack = () => {
+                if (box.scrollTop <= before) return requestAnimationFrame(fallBack);
+                box.scrollTop = before;
+                box.dispatchEvent(new Event('scroll'));
+                window.fellBack = true;
+              };
+              fallBack();
+            }"""
+        )
+        (next(hub.data_dir.rglob(f"{run}-1/work")) / "go").touch()
+        wait_until(page, "window.fellBack === true", timeout=PATIENCE_MS)
+        until_last(page, "not utf-8 \ufffd")
+        assert part(page, "paused").is_hidden()
+
     def test_a_page_opened_while_the_run_waits_shows_its_log_once_it_runs(self, page: Any, hub: Hub) -> None:
         blocker = submit(hub, "import time; time.sleep(600)", distribution=EIGHT)
         wait_for(hub, blocker, "Running")
@@ -191,6 +213,33 @@ class TestLive:
         eventually(hub.answers, 60, "the hub answers again")
         until_last(page, "not utf-8 \ufffd")
         page.wait_for_selector("#run-header .th-pill:has-text('Completed')", timeout=PATIENCE_MS)
+
+    def test_what_a_proxy_could_not_fetch_is_fetched_again(self, page: Any, hub: Hub) -> None:
+        """One of several servers has died, and the socket is at another, which says nothing more."""
+        run = submit(hub, TALK)
+        page.goto(f"/runs/{number_of(hub, run)}/logs/")
+        until_last(page, "waiting")
+        page.wait_for_selector("#run-header .th-pill:has-text('Running')", timeout=PATIENCE_MS)
+        page.wait_for_load_state("networkidle")
+        refused: set[str] = set()
+
+        def refuse(route: Any) -> None:
+            """Until the run is over, whatever the page asks for."""
+            refused.add(route.request.url.partition("?")[0].rstrip("/").rpartition("/")[2])
+            route.fulfill(status=502, body="Bad Gateway")
+
+        parts = ("**/header/", "**/lanes/**")
+        for part_of_page in parts:
+            page.route(part_of_page, refuse)
+        (next(hub.data_dir.rglob(f"{run}-1/work")) / "go").touch()
+        wait_for(hub, run, "Completed")
+        while not {"header", "lanes"} <= refused:
+            page.wait_for_timeout(100)
+        page.wait_for_timeout(2000)  # the last messages of the run have come
+        for part_of_page in parts:
+            page.unroute(part_of_page)
+        page.wait_for_selector("#run-header .th-pill:has-text('Completed')", timeout=PATIENCE_MS)
+        page.wait_for_selector(".lane[data-state=Succeeded]", state="attached", timeout=PATIENCE_MS)
 
     def test_a_failed_run_leads_to_the_line_of_its_traceback(self, page: Any, hub: Hub) -> None:
         run = submit(hub, FAILS)

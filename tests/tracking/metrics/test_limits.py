@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -11,7 +12,10 @@ from tests.tracking.builders import logged_run
 from tests.tracking.metrics.builders import log, row, values
 from tracking.metrics import limits, point_writer
 from tracking.metrics.points import Point
+from tracking.models import Metric
 from workspaces import process_caches
+from workspaces.servers.ring import ring
+from workspaces.servers.server_registry import OtherServer
 
 pytestmark = pytest.mark.django_db
 
@@ -48,6 +52,20 @@ class TestLimits:
             limits.reserve(run.pk, {"b"}, 1)
         limits.cancel(first)
         limits.confirm(limits.reserve(run.pk, {"b"}, 3))
+
+    def test_what_another_server_stores_counts_soon(
+        self, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.METRIC_POINTS_PER_RUN = 4
+        run = logged_run()
+        log(run, ("a", 1, 0))
+        ring.update("a" * 32, [OtherServer(letter * 32, letter, "") for letter in "ab"], time.monotonic())
+        # As another process does.
+        Metric.objects.filter(run=run).update(count=3)
+        monkeypatch.setattr(limits, "SHARED_S", 0.0)
+        with pytest.raises(limits.MetricLimitExceeded, match="4 points in total"):
+            limits.reserve(run.pk, {"a"}, 2)
+        limits.reserve(run.pk, {"a"}, 1)
 
     def test_points_that_could_not_be_stored_take_no_room(self, settings: Any) -> None:
         settings.METRIC_POINTS_PER_RUN = 3

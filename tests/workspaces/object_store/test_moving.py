@@ -16,6 +16,7 @@ from tests.stores.s3_server import S3Server
 from tests.workspaces.object_store.conftest import reconfigure
 from tests.workspaces.object_store.files import objects, row_of, stored, uploaded
 from workspaces.checks import object_store
+from workspaces.object_store.errors import StoreUnavailable
 from workspaces.object_store.models import ObjectState, StoredObject
 from workspaces.object_store.start_test import object_row_warnings, require_store
 from workspaces.stored_files import blob_gc, blobs
@@ -119,6 +120,21 @@ class TestStart:
     def test_one_that_can_never_work_is_an_error(self, store: S3Server, settings: Any) -> None:
         reconfigure(settings, secret="wrong")
         assert [message.id for message in object_store()] == ["workspaces.E001"]
+
+    def test_the_bucket_is_made_where_the_setting_says_so(self, store: S3Server, settings: Any) -> None:
+        reconfigure(settings, bucket="new")
+        with pytest.raises(StoreUnavailable, match="BLOB_STORE_MAKE_BUCKET=1"):
+            require_store()
+        reconfigure(settings, makes_bucket=True)
+        for _ in range(2):
+            assert require_store() == []
+        assert store.objects["new"] == {}
+
+    def test_one_that_may_not_be_made_is_said(self, store: S3Server, settings: Any) -> None:
+        store.makes_buckets = False
+        reconfigure(settings, bucket="new", makes_bucket=True, region="eu-central-1")
+        with pytest.raises(StoreUnavailable, match="let the access key make it"):
+            require_store()
 
     def test_uploads_that_wait_long_are_named(self, store: S3Server) -> None:
         sha256 = stored(b"late")

@@ -145,7 +145,7 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("changes", "sentence"),
         [
-            ({"bucket": "nothing"}, "There is no bucket nothing .*make it, or correct BLOB_STORE"),
+            ({"bucket": "nothing"}, "There is no bucket nothing .*make it, .*or correct BLOB_STORE"),
             ({"key_id": "AKIAOTHER"}, "refuses the access key .*BLOB_STORE_KEY_ID and BLOB_STORE_SECRET"),
             ({"secret": "wrong"}, "SignatureDoesNotMatch.*BLOB_STORE_SECRET"),
             ({"endpoint": "http://127.0.0.1:9"}, "refuses the connection.*BLOB_STORE_ENDPOINT"),

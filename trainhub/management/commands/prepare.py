@@ -31,7 +31,7 @@ from workspaces.management.hub_command import HubCommand
 from workspaces.models import ApiToken, User
 from workspaces.object_store.errors import StoreUnavailable
 from workspaces.object_store.start_test import object_row_warnings, require_store
-from workspaces.servers import data_folder, membership, server_registry
+from workspaces.servers import data_folder, differences, membership, server_registry
 
 VISITOR = "demo visitor"
 # Of the lock in PostgreSQL.
@@ -69,6 +69,7 @@ class Command(HubCommand):
         with one_at_a_time():
             _check_database(is_further=is_further)
             newer = _migrate()
+            _compare_with_others(is_further=is_further)
             data_folder.pair_with_database()
             password = ensure_owner()
         remove_forgotten_folders()
@@ -108,6 +109,12 @@ def _check_database(*, is_further: bool) -> None:
             f"The clock of this machine is {membership.clock_phrase(offset_s)}. Have it set by NTP, and "
             "start this server again."
         )
+
+
+def _compare_with_others(*, is_further: bool) -> None:
+    """After the migration: rows of servers have their settings only then."""
+    if is_further and server_registry.is_shareable() and (refusal := differences.start_refusal()):
+        raise CommandError(refusal)
 
 
 @contextmanager

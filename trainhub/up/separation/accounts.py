@@ -30,6 +30,7 @@ SECRETS = (
     "OIDC_CLIENT_SECRET",
     "BLOB_STORE_KEY_ID",
     "BLOB_STORE_SECRET",
+    "SHIP_LOGS_HEADERS",
 )
 # Beginnings of the names of variables that concern root or its agent.
 ROOTS_OWN = ("RUN_AS", "HUB_AS", "TMPDIR", "MAIL", "XDG_", "SUDO_", "TRAINHUB_NODE_")

@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.db.models.functions import Now
 
 from workspaces.management.hub_command import HubCommand
 from workspaces.servers import data_folder, server_registry
-from workspaces.servers.membership import clock_phrase, is_punctual
-from workspaces.servers.models import RoundLease, ServerProcess
-from workspaces.servers.round_lease import PERIODIC_TASKS
+from workspaces.servers.differences import server_warnings
+from workspaces.servers.server_list import ServerState, server_states
 
 WIDTHS = "{:24} {:7} {:24} {:10} {}"
 
 
 class Command(HubCommand):
-    help = "Lists the web servers and workers of this hub: where each is, and whether it lives."
+    help = "Lists the web servers and workers of this hub, and what is wrong with them."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -37,22 +35,15 @@ class Command(HubCommand):
         if not server_registry.is_shareable():
             self.stdout.write("SQLite has one server: the one that `manage.py up` starts with this DATA_DIR.")
             return
-        silence_s = server_registry.silence_s()
-        # Work that must not overlap has leases of its own, which any worker may have.
-        leases = RoundLease.objects.filter(name=PERIODIC_TASKS, until__gt=Now())
-        leaders = set(leases.values_list("holder", flat=True))
         self.stdout.write(WIDTHS.format("NAME", "PART", "SERVER_ADDRESS", "VERSION", "STATE"))
-        for server in ServerProcess.objects.all():
-            facts = (server.name, server.role, server.address or "-", server.version)
-            self.stdout.write(WIDTHS.format(*facts, _state(server, silence_s.get(server.pk, 0.0), leaders)))
+        for server in server_states():
+            facts = (server.name, server.part, server.address or "-", server.version)
+            self.stdout.write(WIDTHS.format(*facts, _state(server)))
+        for warning in server_warnings():
+            self.stdout.write(f"\n{warning.text}\n{warning.remedy}")
 
 
-def _state(server: ServerProcess, silent_s: float, leaders: set[str]) -> str:
-    if silent_s > server_registry.DEAD_AFTER_S:
-        return f"silent for {silent_s:.0f} s"
-    words = ["lives"]
-    if server.role == server_registry.WORKER and f"{server.name}:{server.machine}" in leaders:
-        words.append("runs the periodic tasks")
-    if not is_punctual(server.clock_offset_s):
-        words.append(f"its clock is {clock_phrase(server.clock_offset_s)}: have it set by NTP")
-    return ", ".join(words)
+def _state(server: ServerState) -> str:
+    if not server.is_living:
+        return f"silent for {server.silent_s:.0f} s"
+    return "lives, runs the periodic tasks" if server.is_leader else "lives"

@@ -1,0 +1,1 @@
+"""Ships the lines of runs' logs to log systems outside, by OTLP or Loki's push API."""
