@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # A shorter text is compared, on PostgreSQL, with the names of so many newest runs of the workspace.
 MIN_INDEXED_LENGTH, SHORT_TEXT_RUNS = 3, 10_000
 
-# All that the list of experiments counts of runs: the index run_state_counts has them, so that it reads no run.
+# All that the list of experiments counts of runs. As run_state_counts has them all, it reads no run.
 COUNT_COLUMNS = ("experiment", "state", "number")
 
 
