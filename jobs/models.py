@@ -19,10 +19,9 @@ from jobs.data_orders.models import DataOrder as DataOrder  # noqa: PLC0414  # e
 from jobs.hub_files.models import FileFetch as FileFetch  # noqa: PLC0414  # exported
 from jobs.lineage.models import DatasetOrigin as DatasetOrigin  # noqa: PLC0414  # exported
 from jobs.lineage.models import DatasetUse as DatasetUse  # noqa: PLC0414  # exported
-from jobs.log_shipping.models import LogProgress as LogProgress  # noqa: PLC0414  # exported
 from jobs.log_shipping.models import LogTarget as LogTarget  # noqa: PLC0414  # exported
 from jobs.prepared_environments import PreparedEnvironment as PreparedEnvironment  # noqa: PLC0414  # exported
-from jobs.querysets import RunQuerySet
+from jobs.querysets import COUNT_COLUMNS, RunQuerySet
 from jobs.retention_rules.models import DataRemoval as DataRemoval  # noqa: PLC0414  # exported
 from jobs.retention_rules.models import RetentionRule as RetentionRule  # noqa: PLC0414  # exported
 from jobs.retention_rules.models import RuleInForce as RuleInForce  # noqa: PLC0414  # exported
@@ -112,8 +111,10 @@ class Run(models.Model):
             models.Index(fields=["workspace", "-created_at"], name="run_newest"),
             models.Index(fields=["experiment", "-created_at"], name="run_of_experiment"),
             models.Index(fields=["deleted_at"], condition=~models.Q(deleted_at=None), name="run_deleted"),
-            models.Index(fields=["workspace", "finished_at"], name="run_ended"),
-        ]
+            models.Index(fields=["workspace", "-finished_at"], name="run_ended"),
+            models.Index(fields=COUNT_COLUMNS, condition=models.Q(deleted_at=None), name="run_state_counts"),
+            models.Index(fields=["workspace"], condition=models.Q(pinned=True), name="run_pinned"),
+        ]  # and those that migration 0037 makes on PostgreSQL alone
 
     def __str__(self) -> str:
         return f"run {self.number}"

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,17 +35,23 @@ class Database:
 
 
 @contextmanager
-def postgresql() -> Iterator[Database]:
-    with tempfile.TemporaryDirectory(prefix="th-bench-pg-") as folder:
+def postgresql(keep: Path | None = None, **settings: str) -> Iterator[Database]:
+    """`keep`: a folder whose data is used again, and stays; without it the data is new, and removed."""
+    with ExitStack() as contexts:
+        folder = str(keep or contexts.enter_context(tempfile.TemporaryDirectory(prefix="th-bench-pg-")))
+        Path(folder).mkdir(parents=True, exist_ok=True)
         if os.geteuid() == 0:
             shutil.chown(folder, "postgres", "postgres")
         data, port = f"{folder}/data", free_port()
-        subprocess.run(
-            _as_postgres("initdb", "-D", data, "-U", "hub", "-A", "trust"),
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        options = ("-D", data, "-p", str(port), "-k", folder, "-c", "listen_addresses=127.0.0.1")
+        if not Path(data).exists():
+            subprocess.run(
+                _as_postgres("initdb", "-D", data, "-U", "hub", "-A", "trust"),
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
+        options = ["-D", data, "-p", str(port), "-k", folder, "-c", "listen_addresses=127.0.0.1"]
+        for name, value in settings.items():
+            options += ["-c", f"{name}={value}"]
         server = subprocess.Popen(_as_postgres("postgres", *options), stderr=subprocess.DEVNULL)
         try:
             while subprocess.run(

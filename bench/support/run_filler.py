@@ -21,7 +21,7 @@ OPTIMIZERS = ("adam", "sgd", "adamw", "lion")
 SEEDS = 5
 AT_ONCE = 2_000
 _NODE = {"environment": {f"VARIABLE_{number}": "x" * 40 for number in range(24)}}
-_PLAN = json.dumps({"version": 1, "nodes": [_NODE, _NODE]})
+PLAN_JSON = json.dumps({"version": 1, "nodes": [_NODE, _NODE]})
 
 
 def fill(
@@ -57,6 +57,13 @@ def analyze() -> None:
         if connection.vendor == "postgresql":
             for model in (Run, RunTag, Metric, Param):
                 cursor.execute(f"VACUUM ANALYZE {model._meta.db_table}")
+
+
+def analyze_tables() -> None:
+    """The statistics alone, also within a transaction, on PostgreSQL."""
+    with connection.cursor() as cursor:
+        for model in (Run, RunTag, Metric, Param):
+            cursor.execute(f"ANALYZE {model._meta.db_table}")
 
 
 def _some(
@@ -97,7 +104,7 @@ def _run(run: str, number: int, experiment: Experiment, at: datetime, user: User
         experiment=experiment,
         spec=spec,
         display_name=f"train {number}",
-        preview=_Text(_PLAN),
+        preview=_Text(PLAN_JSON),
         state="Failed" if failed else "Completed",
         reason="exited" if failed else "completed",
         facts={"rank": 0, "code": 1, "node": "alpha"} if failed else {},

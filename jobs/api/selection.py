@@ -11,6 +11,7 @@ from jobs.querysets import RunQuerySet
 from jobs.states import RunState
 from trainhub_launch.errors import SpecError
 from workspaces.api.cursor_pages import CursorPages
+from workspaces.models import Workspace
 
 ACTIVE = "active"
 STATES = (ACTIVE, *(state.value for state in RunState))
@@ -62,9 +63,14 @@ class RunPages(CursorPages):
 
 
 def filter_runs(
-    runs: RunQuerySet, request: Request, *, also: Collection[str] = (), flat: bool = False
+    runs: RunQuerySet,
+    workspace: Workspace,
+    request: Request,
+    *,
+    also: Collection[str] = (),
+    flat: bool = False,
 ) -> RunQuerySet:
-    """Filters runs by the request's parameters. Raises SpecError for an unknown one.
+    """Filters runs of the workspace by the request's parameters. Raises SpecError for an unknown one.
 
     `also`: further parameters that the caller reads. `flat`: nested runs are listed too."""
     params = request.query_params
@@ -76,7 +82,10 @@ def filter_runs(
     if state and state not in STATES:
         raise SpecError("state", f"must be one of {', '.join(STATES)}")
     queryset = runs.matching(
-        state=state, experiment=params.get("experiment", ""), text=params.get("search", "").strip()
+        workspace,
+        state=state,
+        experiment=params.get("experiment", ""),
+        text=params.get("search", "").strip(),
     )
     if created_by := params.get("created_by", ""):
         queryset = queryset.filter(created_by__username=created_by)

@@ -70,8 +70,4 @@ class Migration(migrations.Migration):
             name='state',
             field=models.CharField(choices=[('collecting', 'Collecting'), ('complete', 'Complete'), ('unconfirmed', 'Unconfirmed'), ('torn', 'Torn'), ('discarded', 'Discarded'), ('shared', 'Shared'), ('removed', 'Removed')], default='collecting', max_length=16),
         ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['workspace', 'finished_at'], name='run_ended'),
-        ),
     ]

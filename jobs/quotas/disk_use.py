@@ -48,11 +48,10 @@ def measure_disk(workspace: Workspace) -> None:
     """Measures the workspace and the people in it."""
     now = timezone.now()
     by_person = _log_bytes(workspace)
-    hashes: dict[str, int] = {}
-    for (person, sha256), size in blob_names.sizes_in(workspace.pk).items():
+    total, file_bytes = blob_names.bytes_in(workspace.pk)
+    for person, size in file_bytes.items():
         by_person[person] += size
-        hashes[sha256] = size
-    total = by_person[_LOGS] + sum(hashes.values())
+    total += by_person[_LOGS]
     people = set(workspace.memberships.values_list("user", flat=True))
     sizes = {person: by_person[person] for person in people | set(by_person) - {None, _LOGS}}
     with transaction.atomic():

@@ -167,8 +167,9 @@ def _purge_experiments() -> None:
 def _each_once(runs: QuerySet[Run]) -> Iterator[Run]:
     """Yields runs one by one until none is left; a run that could not be purged is yielded only once."""
     failed: list[str] = []
-    # Queried again for each run, because a purge takes its nested runs with it and may take minutes.
-    while (run := runs.exclude(pk__in=failed).order_by("deleted_at", "pk").first()) is not None:
+    # Queried again for each run, because a purge takes its nested runs with it and may take minutes. By the
+    # index run_deleted alone: of all that one action deleted, any may be the next, and nothing is sorted.
+    while (run := runs.exclude(pk__in=failed).order_by("deleted_at")[:1].first()) is not None:
         yield run
         if Run.objects.filter(pk=run.pk).exists():
             failed.append(run.pk)

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Count, Max, Q
 from django.http import HttpResponse
 
 from jobs.models import Experiment, Run
-from jobs.states import ACTIVE, RunState
+from jobs.reading.experiment_counts import ExperimentCounts, counts_of_experiments
 from jobs.views.partials import render_part
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
 from workspaces.states import Role
 
-WITHOUT_DELETED_RUNS = Q(runs__deleted_at=None)
 # The tag in which MLflow's clients store the description of an experiment.
 DESCRIPTION = "mlflow.note.content"
 MAX_TEXT_LENGTH = 200
-# Names that `?sort=` takes, with what is sorted by; a minus in front of one turns the order round.
-SORTS = {
-    "name": "name",
-    "runs": "run_count",
-    "active": "active_count",
-    "failed": "failed_count",
-    "last": "last_number",
-}
+# What `?sort=` takes: the name, or a field of ExperimentCounts; a minus in front of it turns the order round.
+SORTS = ("name", "runs", "active", "failed", "last")
 LATEST_FIRST = "-last"
 
 
@@ -39,6 +31,16 @@ class SortedHead:
     classes: str
 
 
+@dataclass(frozen=True)
+class ExperimentRow:
+    """An experiment on the page; `run`: its latest run, if it has any."""
+
+    experiment: Experiment
+    description: str
+    counts: ExperimentCounts
+    run: Run | None
+
+
 @needs(Role.VIEWER)
 def experiments(request: WorkspaceRequest) -> HttpResponse:
     """Lists the experiments. `q`: only those with this in their name or description; `sort`: see SORTS."""
@@ -47,9 +49,8 @@ def experiments(request: WorkspaceRequest) -> HttpResponse:
     sort = request.GET.get("sort", "")
     if sort.removeprefix("-") not in SORTS:
         sort = LATEST_FIRST
-    found = _experiments(workspace, text, sort)
     context = {
-        "rows": _with_last_runs(workspace, found),
+        "rows": _rows(workspace, text, sort),
         "text": text,
         "sort": "" if sort == LATEST_FIRST else sort,
         "heads": _heads(sort),
@@ -58,38 +59,28 @@ def experiments(request: WorkspaceRequest) -> HttpResponse:
     return render_part(request, "jobs/experiments.html", "jobs/_experiments.html", context)
 
 
-def _experiments(workspace: Workspace, text: str, sort: str) -> list[Experiment]:
-    experiments = (
-        Experiment.objects.filter(workspace=workspace, deleted_at=None)
-        .annotate(
-            run_count=Count("runs", filter=WITHOUT_DELETED_RUNS),
-            active_count=Count("runs", filter=WITHOUT_DELETED_RUNS & Q(runs__state__in=ACTIVE)),
-            failed_count=Count("runs", filter=WITHOUT_DELETED_RUNS & Q(runs__state=RunState.FAILED)),
-            last_number=Max("runs__number", filter=WITHOUT_DELETED_RUNS),
-        )
-        .order_by("name")
-    )
-    rows = [item for item in experiments if text.lower() in f"{item.name} {_description(item)}".lower()]
-    if sort.removeprefix("-") == "name":
-        return sorted(rows, key=lambda item: item.name.lower(), reverse=sort.startswith("-"))
-    # Python's order is stable, so equal ones stay in the order of their names.
-    field = SORTS[sort.removeprefix("-")]
-    return sorted(rows, key=lambda item: getattr(item, field) or 0, reverse=sort.startswith("-"))
-
-
-def _with_last_runs(
-    workspace: Workspace, experiments: list[Experiment]
-) -> list[tuple[Experiment, str, Run | None]]:
-    """Returns (experiment, its description, its latest run)."""
-    numbers = {item.pk: getattr(item, SORTS["last"]) for item in experiments}
+def _rows(workspace: Workspace, text: str, sort: str) -> list[ExperimentRow]:
+    experiments = [
+        item
+        for item in Experiment.objects.filter(workspace=workspace, deleted_at=None).order_by("name")
+        if text.lower() in f"{item.name} {_description(item)}".lower()
+    ]
+    counts = counts_of_experiments([item.pk for item in experiments])
+    numbers = [item.last for item in counts.values()]
     last = {
         run.number: run
         # Numbers are unique within a workspace, so one query finds the latest run of every experiment.
-        for run in Run.objects.for_workspace(workspace)
-        .filter(number__in=numbers.values())
-        .defer("preview", "spec")
+        for run in Run.objects.for_workspace(workspace).filter(number__in=numbers).defer("preview", "spec")
     }
-    return [(item, _description(item), last.get(numbers[item.pk])) for item in experiments]
+    rows = [
+        ExperimentRow(item, _description(item), counts[item.pk], last.get(counts[item.pk].last))
+        for item in experiments
+    ]
+    if sort.removeprefix("-") == "name":
+        return sorted(rows, key=lambda row: row.experiment.name.lower(), reverse=sort.startswith("-"))
+    # Python's order is stable, so equal ones stay in the order of their names.
+    field = sort.removeprefix("-")
+    return sorted(rows, key=lambda row: getattr(row.counts, field), reverse=sort.startswith("-"))
 
 
 def _description(experiment: Experiment) -> str:

@@ -61,9 +61,10 @@ def dashboard(request: WorkspaceRequest) -> HttpResponse:
                 runs.filter(state__in=ACTIVE).prefetch_related("events").order_by("-created_at")[:MAX_ACTIVE]
             )
         ),
-        "recent": causes.annotate_lines(runs.listed().exclude(state__in=ACTIVE)).order_by("-finished_at")[
-            :MAX_RECENT
-        ],
+        # A run that is not active has ended at some time, by which the index run_ended has them in order.
+        "recent": causes.annotate_lines(
+            runs.listed().exclude(state__in=ACTIVE).filter(finished_at__isnull=False)
+        ).order_by("-finished_at")[:MAX_RECENT],
         "may_act": request.principal.may(Role.CONTRIBUTOR),
     }
     return render_part(request, "jobs/dashboard.html", "jobs/_dashboard.html", context)
@@ -72,13 +73,16 @@ def dashboard(request: WorkspaceRequest) -> HttpResponse:
 def _counts(workspace: Workspace) -> dict[str, int]:
     # Failures of the present day in the server's time zone; the other two counts are of the present moment.
     midnight = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
+    failed_today = Q(state=RunState.FAILED, finished_at__gte=midnight)
     return (
         Run.objects.for_workspace(workspace)
         .leading()
+        # Without the condition the database would read all runs that have ever ended.
+        .filter(Q(state__in=ACTIVE) | failed_today)
         .aggregate(
             running=Count("pk", filter=Q(state__in=ACTIVE - WAITING)),
             waiting=Count("pk", filter=Q(state__in=WAITING)),
-            failed=Count("pk", filter=Q(state=RunState.FAILED, finished_at__gte=midnight)),
+            failed=Count("pk", filter=failed_today),
         )
     )
 

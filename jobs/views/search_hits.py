@@ -128,9 +128,10 @@ def _address(action: Action) -> str:
 
 def _runs(text: str, request: WorkspaceRequest) -> list[Hit]:
     """Returns the newest runs, and the way to all if there are more."""
+    workspace = request.principal.workspace
     runs = (
-        Run.objects.for_workspace(request.principal.workspace)
-        .matching(text=text)
+        Run.objects.for_workspace(workspace)
+        .matching(workspace, text=text)
         .select_related("experiment")
         .defer("preview")[: MAX_OF_A_KIND + 1]
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from django.core.checks import CheckMessage
+from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -148,6 +149,13 @@ class TestOperation:
             assert "4 nodes report to a hub on SQLite" in sentence(operation_checks.small_database())
             Node.objects.filter(name="a").delete()
         assert operation_checks.small_database() == []
+
+    def test_no_index_of_names(self) -> None:
+        assert operation_checks.unindexed_names() == []
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute("DROP INDEX run_name_parts")
+            assert "lacks the index run_name_parts" in sentence(operation_checks.unindexed_names())
 
     def test_no_mail_server(self, settings: Settings) -> None:
         assert "no mail server" in sentence(operation_checks.no_mail())

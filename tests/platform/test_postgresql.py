@@ -23,6 +23,7 @@ MOST = (
         *(f"jobs/scheduling/test_{name}.py" for name in ("queue", "run_actions")),
         "tracking/search",
         "servers/test_leases.py",
+        "jobs/test_large_indexes.py",
     ),
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from jobs.api.base import JobsView
 from jobs.models import Experiment, Run
-from jobs.states import ACTIVE
+from jobs.reading.experiment_counts import counts_of_experiments
 from trainhub_launch.errors import SpecError
 from workspaces.api.cursor_pages import CursorPages
 from workspaces.models import Workspace
@@ -91,15 +91,10 @@ def _matching_experiments(workspace: Workspace, request: Request) -> QuerySet[Ex
 
 
 def _summarize_experiments(experiments: Sequence[Experiment]) -> list[ExperimentSummary]:
-    runs = Run.objects.filter(experiment__in=[item.pk for item in experiments]).not_deleted()
-    counts = {
-        pk: (run_count, active_count)
-        for pk, run_count, active_count in runs.order_by()
-        .values("experiment")
-        .annotate(run_count=Count("pk"), active_count=Count("pk", filter=Q(state__in=ACTIVE)))
-        .values_list("experiment", "run_count", "active_count")
-    }
+    counts = counts_of_experiments([item.pk for item in experiments])
     return [
-        ExperimentSummary(item, *counts.get(item.pk, (0, 0)), getattr(item, "last_run_at", None))
+        ExperimentSummary(
+            item, counts[item.pk].runs, counts[item.pk].active, getattr(item, "last_run_at", None)
+        )
         for item in experiments
     ]

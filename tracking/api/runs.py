@@ -96,7 +96,9 @@ class FilteredRunList(RunSubmission):
         order = request.query_params.get("order", ORDERS[0])
         if order.removeprefix("-") in ORDERS:
             pages = RunPages()
-            runs = filter_runs(query.matching_runs()[0], request, also=EXTRA_PARAMETERS, flat=bool(text))
+            runs = filter_runs(
+                query.matching_runs()[0], query.workspace, request, also=EXTRA_PARAMETERS, flat=bool(text)
+            )
             page = pages.paginate_queryset(causes.annotate_lines(runs), request, view=self)
             return pages.get_paginated_response(_runs_json(page or [], columns))
         return self._list_ordered(request, query, order, columns)
@@ -106,7 +108,7 @@ class FilteredRunList(RunSubmission):
     ) -> Response:
         """Returns a page in an order by logged data; the cursor is an offset, because such orders have no
         unique key."""
-        others = filter_runs(self.runs(request), request, also=EXTRA_PARAMETERS, flat=True)
+        others = filter_runs(self.runs(request), query.workspace, request, also=EXTRA_PARAMETERS, flat=True)
         # Without these parameters the subquery would only list all runs again.
         where = (
             Q(pk__in=others.order_by().values("pk"))

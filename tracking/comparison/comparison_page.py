@@ -101,11 +101,17 @@ def candidates_part(request: WorkspaceRequest) -> HttpResponse:
     # PostgreSQL refuses text with NUL.
     text = request.GET.get("q", "").replace("\x00", "").strip()[:200]
     selected = [run.pk for run in load_named_runs(workspace, current)]
-    matches = Run.objects.for_workspace(workspace).listed().exclude(pk__in=selected).matching(text=text)
-    order = ("-created_at",) if text else ("-pinned", "-created_at")
-    runs = list(
-        matches.select_related("experiment").defer("preview", "spec").order_by(*order)[:MAX_CANDIDATES]
+    others = Run.objects.for_workspace(workspace).listed().exclude(pk__in=selected)
+    newest = (
+        others.matching(workspace, text=text)
+        .select_related("experiment")
+        .defer("preview", "spec")
+        .order_by("-created_at")
     )
+    # Two queries: one order by both would sort all runs of the workspace.
+    pinned = [] if text else list(newest.filter(pinned=True)[:MAX_CANDIDATES])
+    rest = newest if text else newest.filter(pinned=False)
+    runs = [*pinned, *rest[: MAX_CANDIDATES - len(pinned)]]
     return render(
         request,
         "tracking/_compare_candidates.html",

@@ -4,7 +4,7 @@ the direction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from tracking.models import Metric, Param
 from tracking.search import attributes
 from tracking.search.compiler import Scope, rows_for_key
 from tracking.search.tree import Key, OrderBy
+from tracking.search.value_bounds import ValueOrder
 from tracking.search.vocabulary import AttributeType, KeyKind
 
 NEWEST = ("-created_at", "-number")
@@ -29,10 +30,20 @@ RELATED = {KeyKind.METRIC: "metrics", KeyKind.PARAM: "params", KeyKind.TAG: "tag
 MODELS: dict[KeyKind, Any] = {KeyKind.METRIC: Metric, KeyKind.PARAM: Param, KeyKind.TAG: RunTag}
 
 
+# Attributes that an index has in order, without runs that lack them: those are a stage of their own.
+STAGED_ATTRIBUTES = frozenset({"end_time"})
+# Of these an index serves only an order that does not say where nulls stand.
+NEVER_NULL = frozenset(attributes.COLUMNS) - attributes.NULLABLE
+
+
 @dataclass(frozen=True)
 class OrderStage:
+    """`bounded`: the first runs of the stage, at least about as many as asked for, by conditions that the
+    database finds fast; each is wider than the one before."""
+
     runs: RunQuerySet
     is_last: bool
+    bounded: Callable[[int], Iterator[RunQuerySet]] = lambda _: iter(())
 
 
 @dataclass(frozen=True)
@@ -51,7 +62,7 @@ def stages(walk: OrderedSearch) -> Iterator[OrderStage]:
     """Yields the stages; together they contain every run once."""
     orders, scope = walk.orders, walk.scope
     # Stages save the database from sorting all runs of the experiments; a few candidates are sorted at once.
-    is_staged = scope.runs is None and bool(orders) and orders[0].key.kind is not KeyKind.ATTRIBUTE
+    is_staged = scope.runs is None and bool(orders) and _has_stages(orders[0].key)
     others = orders[1:] if is_staged else orders
     runs = walk.runs.alias(
         **attributes.computed_columns(
@@ -67,21 +78,54 @@ def stages(walk: OrderedSearch) -> Iterator[OrderStage]:
         yield OrderStage(runs.order_by(*rest), True)
         return
     first = orders[0]
-    related = RELATED[first.key.kind]
+    if first.key.kind is KeyKind.ATTRIBUTE:
+        column = _attribute(first.key)
+        ended = runs.filter(**{f"{column}__isnull": False})
+        yield OrderStage(ended.order_by(_sort_expression(first, column), *rest), False)
+        yield OrderStage(runs.filter(**{f"{column}__isnull": True}).order_by(*rest), True)
+        return
     for column, key_condition in _parts(first.key):
-        if not column and not rows_for_key(first.key, scope).filter(**key_condition).exists():
-            continue
-        # One filter() call, because each call would add another join.
-        matches = runs.filter(
-            _key_rows_condition(related, first.key, scope, key_condition) & (walk.key_condition or Q())
-        )
-        key_order = [_sort_expression(first, f"{related}__{column}")] if column else []
-        yield OrderStage(matches.order_by(*key_order, *rest), False)
+        if column or rows_for_key(first.key, scope).filter(**key_condition).exists():
+            yield _key_stage(walk, runs, rest, column, key_condition)
     # A condition on the first key excludes runs without it, so their stage would be empty.
     if not walk.has_key:
         yield OrderStage(
             runs.exclude(pk__in=rows_for_key(first.key, scope).values("run_id")).order_by(*rest), True
         )
+
+
+def _has_stages(key: Key) -> bool:
+    return key.kind is not KeyKind.ATTRIBUTE or key.name in STAGED_ATTRIBUTES
+
+
+def _key_stage(
+    walk: OrderedSearch,
+    runs: RunQuerySet,
+    rest: Sequence[SqlOrder | str],
+    column: str,
+    key_condition: dict[str, object],
+) -> OrderStage:
+    """Returns the stage of the runs whose row of the first key meets the condition, by `column` if it has a
+    name."""
+    first, scope = walk.orders[0], walk.scope
+    related = RELATED[first.key.kind]
+    order = [*([_sort_expression(first, f"{related}__{column}")] if column else []), *rest]
+
+    def matching(bound: dict[str, object]) -> RunQuerySet:
+        # One filter() call, because each call would add another join.
+        rows = _key_rows_condition(related, first.key, scope, key_condition | bound)
+        return runs.filter(rows & (walk.key_condition or Q())).order_by(*order)
+
+    def bounded(count: int) -> Iterator[RunQuerySet]:
+        if column:
+            without = next(
+                (name.removesuffix("__isnull") for name in key_condition if column not in name), ""
+            )
+            model = MODELS[first.key.kind]
+            values = ValueOrder(model, column, first.key.name, first.descending, scope.experiments, without)
+            yield from (matching(bound) for bound in values.bounds(count))
+
+    return OrderStage(matching({}), False, bounded)
 
 
 def _parts(key: Key) -> list[tuple[str, dict[str, Any]]]:
@@ -120,7 +164,8 @@ def _subqueries(key: Key) -> Iterator[tuple[str, Combinable]]:
 
 def _sort_expressions(order: OrderBy) -> Iterator[SqlOrder]:
     if order.key.kind is KeyKind.ATTRIBUTE:
-        yield _sort_expression(order, _attribute(order.key), nulls_last=True)
+        column = _attribute(order.key)
+        yield _sort_expression(order, column, nulls_last=order.key.name not in NEVER_NULL)
         return
     for column in _columns(order.key):
         yield _sort_expression(order, f"{_name(order.key)}_{column}", nulls_last=True)

@@ -75,7 +75,7 @@ class RunQuery:
             matches = matches.alias(**attributes.computed_columns(attribute_names(self.filter)))
             matches = matches.filter(compile_filter(self.filter, scope, without=without))
         if self.name_part:
-            matches = matches.matching(text=self.name_part)
+            matches = matches.matching(self.workspace, text=self.name_part)
         return matches.filter(self.where) if self.where is not None else matches
 
     def _in_view(self, runs: RunQuerySet) -> RunQuerySet:
@@ -152,7 +152,7 @@ def find_run_ids(query: RunQuery, order_by: Sequence[str], *, limit: int, skip: 
     ids: list[str] = []
     with query_time.time_limit():
         for stage in stages(_ordered_search(query, orders, scope)):
-            page = list(stage.runs.values_list("pk", flat=True)[skip : skip + limit - len(ids)])
+            page = _page_of_stage(stage, skip, limit - len(ids))
             ids += page
             if len(ids) >= limit or stage.is_last:
                 break
@@ -187,6 +187,15 @@ def load_runs(ids: Sequence[str]) -> list[Run]:
     for start in range(0, len(ids), LOAD_BATCH):
         rows.update(query.order_by().in_bulk(ids[start : start + LOAD_BATCH]))
     return [rows[run] for run in ids if run in rows]
+
+
+def _page_of_stage(stage: OrderStage, skip: int, limit: int) -> list[str]:
+    for runs in stage.bounded(skip + limit):
+        page = list(runs.values_list("pk", flat=True)[skip : skip + limit])
+        # If it is not full, others may follow beyond the bound.
+        if len(page) == limit:
+            return page
+    return list(stage.runs.values_list("pk", flat=True)[skip : skip + limit])
 
 
 def _skipped_count(stage: OrderStage, skip: int) -> int:

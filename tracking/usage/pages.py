@@ -115,5 +115,9 @@ def _selected_entries(request: WorkspaceRequest, now: date) -> tuple[str, QueryS
 
 
 def _table(rows: QuerySet[UsageEntry], by: str) -> UsageTable:
-    lines = usage_report.usage_lines(rows, by)
-    return UsageTable(by, usage_report.BY[by][0], tuple(lines[:MAX_LINES]), max(0, len(lines) - MAX_LINES))
+    if by == "run":
+        lines, count = usage_report.largest_runs(rows, MAX_LINES)
+    else:
+        lines = usage_report.usage_lines(rows, by)
+        count = len(lines)
+    return UsageTable(by, usage_report.BY[by][0], tuple(lines[:MAX_LINES]), max(0, count - MAX_LINES))

@@ -18,6 +18,7 @@ CHECKS = (
     key_checks.old_backup,
     key_checks.uncopied_keyring,
     operation_checks.small_database,
+    operation_checks.unindexed_names,
     operation_checks.no_mail,
     operation_checks.full_disk,
     operation_checks.wrong_clock,

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Warning
 
 from clusters.node_reports import node_clock, notices
+from trainhub.deployment import stored_facts
 from trainhub.deployment.stored_facts import all_nodes
 
 SQLITE_NODES = 4
@@ -31,6 +32,17 @@ def small_database() -> list[CheckMessage]:
         "(docs/upgrade.md)."
     )
     return [Warning(text, hint=hint, id="trainhub.W012")]
+
+
+def unindexed_names() -> list[CheckMessage]:
+    if not stored_facts.lacks_name_index():
+        return []
+    text = "Searches for a part of a run's name read all runs: the database lacks the index run_name_parts."
+    hint = (
+        "The migration could not make the extension pg_trgm. Add both as docs/limits.md says (a long "
+        "history); the hub may go on meanwhile."
+    )
+    return [Warning(text, hint=hint, id="trainhub.W017")]
 
 
 def no_mail() -> list[CheckMessage]:

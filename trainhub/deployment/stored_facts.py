@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 
 from clusters.models import Node
 from trainhub.backup.creation import BACKED_UP
@@ -26,6 +26,20 @@ def newest_backup() -> datetime | None:
 def newest_key_copy() -> datetime | None:
     """Returns when `backup --with-keys` last copied the keys."""
     return _newest({"detail__with_keys": True})
+
+
+def lacks_name_index() -> bool:
+    """Returns whether PostgreSQL has the table of runs, but no index of parts of their names."""
+    if connection.vendor != "postgresql":
+        return False
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT to_regclass('jobs_run') IS NOT NULL AND to_regclass('run_name_parts') IS NULL"
+            )
+            return bool(cursor.fetchone()[0])
+    except DatabaseError:
+        return False
 
 
 def _newest(condition: dict[str, object]) -> datetime | None:

@@ -45,6 +45,12 @@ def _first_pending() -> Migration | None:
 def _failure(migration: Migration, error: Exception) -> str:
     reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     name = f"{migration.app_label}.{migration.name}"
+    if getattr(migration, "is_resumable", False):
+        return (
+            f"The migration {name} failed half-way: {reason}. What it has made stays, and those before it "
+            "are applied. Mend the cause and start again: it goes on from there; or start the version before "
+            "(docs/upgrade.md)"
+        )
     if not migration.atomic:
         return (
             f"The migration {name} failed half-way: {reason}. It is not one transaction, so restore the "

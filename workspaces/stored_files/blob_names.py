@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from django.db import models
+from django.db import connection, models
 
 # Each has a column `sha256`. An app adds its own by `add` or `add_shared` when it is ready.
 TABLES: list[type[models.Model]] = []
@@ -29,16 +29,34 @@ def add_shared(table: type[models.Model]) -> None:
     TABLES.append(table)
 
 
-def sizes_in(workspace_id: int) -> dict[tuple[int | None, str], int]:
-    """Returns the size of each blob that rows of that workspace name, by the person who made them (None:
-    nobody that still exists) and by its hash."""
-    sizes: dict[tuple[int | None, str], int] = {}
+def bytes_in(workspace_id: int) -> tuple[int, dict[int | None, int]]:
+    """Returns the bytes of the blobs that rows of that workspace name, each counted once, and the same by the
+    person who made the rows (None: nobody that still exists).
+
+    The database adds them up: a large workspace has more names than fit into the memory of a worker."""
+    parts: list[str] = []
+    params: list[str | int] = []
     for table, workspace in _WORKSPACE.items():
-        person = _PERSON[table]
         rows = _rows(table).filter(**{workspace: workspace_id}).order_by()
-        for who, sha256, size in rows.values_list(person, "sha256", "size_bytes").distinct().iterator():
-            sizes[who, sha256] = size
-    return sizes
+        sql, values = rows.values_list(_PERSON[table], "sha256", "size_bytes").query.sql_with_params()
+        parts.append(sql)
+        params += values
+    if not parts:
+        return 0, {}
+    # Django has made the SQL of each part. The first one names the columns.
+    names = (
+        f"SELECT NULL AS person, NULL AS sha256, 0 AS size WHERE 1 = 0 UNION ALL {' UNION ALL '.join(parts)}"
+    )
+    once = f"SELECT person, sha256, max(size) AS size FROM ({names}) AS n GROUP BY 1, 2"  # noqa: S608
+    query = f"SELECT person, sum(size) FROM ({once}) AS files GROUP BY person"  # noqa: S608
+    sizes = f"SELECT max(size) AS size FROM ({once}) AS files GROUP BY sha256"  # noqa: S608
+    everyone = f"SELECT sum(size) FROM ({sizes}) AS once"  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(query, params)
+        by_person = {person: int(size) for person, size in cursor.fetchall()}
+        cursor.execute(everyone, params)
+        total = cursor.fetchone()[0]
+    return int(total or 0), by_person
 
 
 def named_in(workspace_id: int, among: Iterable[str]) -> set[str]:

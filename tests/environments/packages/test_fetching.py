@@ -74,7 +74,7 @@ def test_files_that_no_lock_names_are_forgotten(who: Principal, index: PackageIn
     package_store.start_fetch(version.files.get()).result(20)
     assert blob_names.named([sha256]) == {sha256}
     assert blob_names.named_in(who.workspace.pk, [sha256]) == set()
-    assert not blob_names.sizes_in(who.workspace.pk)
+    assert blob_names.bytes_in(who.workspace.pk) == (0, {})
     assert package_store.forget_unused() == 0
     version.delete()
     assert package_store.forget_unused() == 1

@@ -57,6 +57,21 @@ class TestLines:
     def test_by_person_the_most_first(self, filled: Principal) -> None:
         assert response(filled, "user") == [("vera", 12.0, 6.0, 1.0, 1), ("carl", 3.5, 1.75, 3.0, 2)]
 
+    def test_the_largest_runs_alone(self, filled: Principal) -> None:
+        for _ in range(4):  # the numbers of the first three have entries already
+            run = queued(filled)
+        entry(filled, run.number, AUGUST, 1.5, run=run)
+        entries = usage_report.entries(filled.workspace)
+        lines, count = usage_report.largest_runs(entries, 3)
+        assert [(line.name, line.gpu_hours, line.runs) for line in lines] == [
+            ("2", 12.0, 1),
+            ("1", 3.0, 1),
+            (str(run.number), 1.5, 1),
+        ]
+        assert lines[-1].title == run.display_name
+        assert count == len(usage_report.usage_lines(entries, "run"))
+        assert lines == usage_report.usage_lines(entries, "run")[:3]
+
     def test_by_month_in_their_order(self, filled: Principal) -> None:
         assert response(filled, "month") == [("2026-07", 2.0, 1.0, 2.0, 1), ("2026-08", 13.5, 6.75, 2.0, 3)]
 

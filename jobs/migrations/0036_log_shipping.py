@@ -5,9 +5,10 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+    safe_because = 'both tables are new, and no older version writes them'
 
     dependencies = [
-        ('jobs', '0034_reasons'),
+        ('jobs', '0035_retention_rules'),
         ('workspaces', '0018_servers'),
     ]
 

@@ -1,0 +1,1 @@
+"""What a history of a million runs costs each page, each search, a purge, and the start of a hub."""
