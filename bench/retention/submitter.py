@@ -29,7 +29,7 @@ def main() -> None:
     user, _ = User.objects.get_or_create(username="bench")
     experiment, _ = Experiment.objects.get_or_create(workspace=workspace, name="submitted")
     ending = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ending.set()), daemon=True).start()
+    threading.Thread(target=_await_end, args=(ending,), daemon=True).start()
     took = []
     while not ending.is_set():
         started = time.monotonic()
@@ -37,6 +37,11 @@ def main() -> None:
         took.append(time.monotonic() - started)
         time.sleep(PAUSE_S)
     print(json.dumps(took))
+
+
+def _await_end(ending: threading.Event) -> None:
+    sys.stdin.read()
+    ending.set()
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ class RolloutRequestSerializer(NodeUpgradeRequestSerializer):
 
 
 class AgentUpgradeView(ClusterAdminView):
-    def handle_exception(self, exc: Exception) -> HttpResponseBase:
+    def handle_exception(self, exc: Exception) -> HttpResponseBase:  # type: ignore[override]
         if isinstance(exc, UpgradeRefused):
             exc = ApiProblem(409, str(exc))
         return super().handle_exception(exc)

@@ -42,7 +42,7 @@ def unindexed_names() -> list[CheckMessage]:
         "The migration could not make the extension pg_trgm. Add both as docs/limits.md says (a long "
         "history); the hub may go on meanwhile."
     )
-    return [Warning(text, hint=hint, id="trainhub.W017")]
+    return [Warning(text, hint=hint, id="trainhub.W019")]
 
 
 def no_mail() -> list[CheckMessage]:
