@@ -71,6 +71,22 @@ def expire(cluster: Cluster, person: User | None) -> None:
     SlurmToken.objects.filter(cluster=cluster, person=person).update(expires_at=timezone.now())
 
 
+# Their names cannot be those of the tests: each process of the tests makes its own.
+NOT_TAKEN = [
+    ("", "may not be blank"),
+    ("hello", "This is no token"),
+    ("a.b.c", "This is no token"),
+    (token("bo"), "This is a token of bo, and your runs here are jobs of ada"),
+    (token("root"), "This is a token of root"),
+    (token("a b"), "cannot be a Unix account"),
+    (token(seconds=-60), "This token expired at"),
+    (token(exp=None), "does not say when it ends"),
+    (token(sun=None), "does not say whose it is"),
+    (token(exp="soon"), "This is no token"),
+    (token(exp=10**30), "This is no token"),
+]
+
+
 class TestOwn:
     def test_is_kept_encrypted_and_never_shown(self, person: User) -> None:
         text = token()
@@ -87,22 +103,7 @@ class TestOwn:
         (event,) = AuditEvent.objects.filter(verb="cluster.slurm-token")
         assert text not in str(event.detail)
 
-    @pytest.mark.parametrize(
-        ("text", "words"),
-        [
-            ("", "may not be blank"),
-            ("hello", "This is no token"),
-            ("a.b.c", "This is no token"),
-            (token("bo"), "This is a token of bo, and your runs here are jobs of ada"),
-            (token("root"), "This is a token of root"),
-            (token("a b"), "cannot be a Unix account"),
-            (token(seconds=-60), "This token expired at"),
-            (token(exp=None), "does not say when it ends"),
-            (token(sun=None), "does not say whose it is"),
-            (token(exp="soon"), "This is no token"),
-            (token(exp=10**30), "This is no token"),
-        ],
-    )
+    @pytest.mark.parametrize(("text", "words"), NOT_TAKEN, ids=[words for _, words in NOT_TAKEN])
     def test_that_is_not_taken(self, person: User, text: str, words: str) -> None:
         answer = put(person, text)
         assert answer.status_code == 400
