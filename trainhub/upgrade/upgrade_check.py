@@ -142,7 +142,8 @@ def _agents() -> Iterator[UpgradeFinding]:
     own = version_numbers(agent_version())
     nodes = Node.objects.exclude(agent_version="").order_by("cluster__name", "name")
     others = 0
-    for node in nodes.select_related("cluster"):
+    # The columns that this version adds are not there yet.
+    for node in nodes.select_related("cluster").only("name", "agent_version", "cluster__name"):
         version = version_numbers(node.agent_version)
         name = f"The agent of {node.cluster.name}/{node.name} is {node.agent_version}"
         if version > own:
