@@ -1,8 +1,7 @@
 """Migration operations that add an index to a large table while the hub goes on writing it.
 
-On PostgreSQL they run outside of a transaction (`atomic = False`), and can be repeated: what an interrupted
-one left behind is removed first, and what is there already stays. A migration of them says so by
-`is_resumable = True`."""
+They run outside of a transaction (`atomic = False`), and can be repeated: what an interrupted one left behind
+is removed first, and what is there already stays. A migration of them says so by `is_resumable = True`."""
 
 from __future__ import annotations
 
@@ -30,10 +29,11 @@ class AddLargeIndex(AddIndex):
         from_state: ProjectState,
         to_state: ProjectState,
     ) -> None:
+        model = to_state.apps.get_model(app_label, self.model_name)
         if schema_editor.connection.vendor != "postgresql":
-            super().database_forwards(app_label, schema_editor, from_state, to_state)
+            if not self._is_there(schema_editor, model._meta.db_table):
+                super().database_forwards(app_label, schema_editor, from_state, to_state)
         elif not is_complete(schema_editor, self.index.name):
-            model = to_state.apps.get_model(app_label, self.model_name)
             self._editor(schema_editor).add_index(model, self.index, concurrently=True)
 
     def database_backwards(
@@ -48,6 +48,10 @@ class AddLargeIndex(AddIndex):
         else:
             model = from_state.apps.get_model(app_label, self.model_name)
             self._editor(schema_editor).remove_index(model, self.index, concurrently=True)
+
+    def _is_there(self, schema_editor: BaseDatabaseSchemaEditor, table: str) -> bool:
+        with schema_editor.connection.cursor() as cursor:
+            return self.index.name in schema_editor.connection.introspection.get_constraints(cursor, table)
 
     @staticmethod
     def _editor(schema_editor: BaseDatabaseSchemaEditor) -> Any:
