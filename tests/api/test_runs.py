@@ -240,6 +240,7 @@ class TestParts:
                     "url": f"/api/v1/runs/{run.pk}/logs/{LOG}?attempt=1",
                 }
             ],
+            "removed": "",
         }
         Played(node).claim(run)
         Played(node).log(run, LOG, 0, b"hello\n")
@@ -266,7 +267,7 @@ class TestParts:
 
     def test_before_the_first_attempt_there_is_nothing(self, viewer_api: Client, who: Principal) -> None:
         run = builders.queued(who)
-        assert viewer_api.get(f"{RUNS}{run.pk}/logs/").json() == {"attempt": 0, "logs": []}
+        assert viewer_api.get(f"{RUNS}{run.pk}/logs/").json() == {"attempt": 0, "logs": [], "removed": ""}
         assert viewer_api.get(f"{RUNS}{run.pk}/members/").json() == []
         answer = viewer_api.get(f"{RUNS}{run.pk}/members/?attempt=1")
         assert answer.json()["errors"][0]["message"] == "there is none yet; the run waits for its first"

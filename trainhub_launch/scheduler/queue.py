@@ -180,8 +180,9 @@ class Line(Generic[Who]):
         )
 
     def append(self, demand: Demand, who: Who) -> None:
-        """Lets a run wait that can neither get nor claim anything (`is_out_of_reach`)."""
-        self._waiting.append((demand, who))
+        """Lets a run wait that can neither get nor claim anything (`is_out_of_reach`), as `wait` does."""
+        if len(self._able(demand)) >= demand.nodes:
+            self._waiting.append((demand, who))
 
     def in_front(self, demand: Demand) -> Who | None:
         """Returns the last of the waiting runs that wants some of the same resources as `demand`, or None."""

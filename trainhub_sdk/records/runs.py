@@ -78,10 +78,9 @@ class Finding(Record):
 @dataclass
 class QueueStanding(Record):
     place: int | None = None
-    """From 1; the runs of all workspaces count. Null if more than 200 runs wait, and this one came in the
-    last 2 seconds."""
+    """From 1, of all workspaces; null: too new."""
     total: int = 0
-    """How many runs wait for the cluster; of more than 200, as counted at most 2 seconds ago."""
+    """How many runs wait for the cluster."""
     sentence: str = ""
     """The place, and what the workspace has used of the cluster compared with its share."""
 

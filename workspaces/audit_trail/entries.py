@@ -163,7 +163,7 @@ KINDS = {
     "factor": "Second factors",
     "hub": "The hub",
     "invitation": "Invitations",
-    "log_target": "Log systems",
+    "log": "Log systems",
     "mail": "Mail addresses",
     "member": "Members",
     "model": "Models",

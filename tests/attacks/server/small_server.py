@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 import uvicorn
+from django.conf import settings
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -65,6 +66,7 @@ routes = [
 
 def main() -> None:
     port, facts = int(sys.argv[1]), json.loads(sys.argv[2])
+    settings.configure(PUBLIC_URL=f"http://127.0.0.1:{port}")
     files = facts.get("files", 1024)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     limits = ConnectionLimits(max_open_connections(), Timeouts(**facts.get("timeouts", {})))
