@@ -221,3 +221,27 @@ def test_the_sdk_does_the_same(hub: Hub, source: Path, capsys: pytest.CaptureFix
         failed.wait()
     with pytest.raises(HubRefused, match="script"):
         client.submit(RunSpec(script="none.py"), source)
+
+
+def test_retention_rules_are_previewed_set_and_canceled(trainhub: CommandLine) -> None:
+    assert trainhub("retention", "show").out.count("kept for ever") == 4
+    preview = trainhub("retention", "preview", "--logs", "90")
+    assert "Set now, stricter rules hold from" in preview.err
+    assert "cancel" not in preview.err
+    assert trainhub("retention", "show").out.count("kept for ever") == 4
+
+    set_now = trainhub("retention", "set", "--logs", "90", "--outputs", "30", "--only-unsuccessful", "--yes")
+    assert "removed 90 days after the end of failed and canceled runs" in set_now.out
+    assert "`trainhub retention cancel` takes it back" in set_now.err
+    assert trainhub("retention", "cancel").code == 0
+    assert "removed" not in trainhub("retention", "show").out
+
+    none_waits = trainhub("retention", "cancel")
+    assert (none_waits.code, none_waits.err) == (
+        2,
+        "rules: there is no stricter rule that waits, so there is nothing to cancel\n",
+    )
+    assert (
+        "logs.days: must be a whole number of days from 1" in trainhub("retention", "set", "--logs", "0").err
+    )
+    assert "soon is no rule" in trainhub("retention", "set", "--logs", "soon").err

@@ -85,7 +85,10 @@ def set_rules(*, only_unsuccessful: bool, yes: bool, as_json: bool, **chosen: An
     if not yes:
         click.confirm("Set these rules?", abort=True, err=True)
     body = {"rules": rules, "confirmation": preview["confirmation"]}
-    _print_rules(api.call("PUT", PATH, body)["rules"], as_json)
+    rules_now = api.call("PUT", PATH, body)["rules"]
+    _print_rules(rules_now, as_json)
+    if any(rule["waiting"] for rule in rules_now):
+        print_note("Until a stricter rule holds, `trainhub retention cancel` takes it back.")
 
 
 @retention.command("cancel")
@@ -142,4 +145,4 @@ def _print_preview(answer: dict[str, Any]) -> None:
                 clean(f"  {kind['kind']} of {reason['count']} runs are kept because {reason['words']}")
             )
     if answer["begins_at"]:
-        print_note(f"It begins at {format_time(answer['begins_at'])}; until then: trainhub retention cancel")
+        print_note(f"Set now, stricter rules hold from {format_time(answer['begins_at'])} on.")
