@@ -74,6 +74,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if os.environ.get("TRAINHUB_TEST_DATABASE_URL"):
         # Another database concerns those alone that use one.
         _deselect(config, items, lambda item: not _uses_database(item))
+    else:
+        _deselect(config, items, lambda item: _has("postgresql", item))
 
 
 def _deselect(

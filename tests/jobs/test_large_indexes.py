@@ -1,5 +1,5 @@
-"""Indexes of large tables, which a migration adds while the hub goes on, on PostgreSQL. Run there by
-tests/platform/test_postgresql.py."""
+"""Indexes of large tables, which a migration adds while the hub goes on, on PostgreSQL. The tests
+of PostgreSQL alone are run by tests/platform/test_postgresql.py."""
 
 from __future__ import annotations
 
@@ -14,15 +14,6 @@ from django.db.migrations.state import ProjectState
 from workspaces.migration_operations.large_indexes import AddLargeIndex, AddPostgresqlIndex
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def _postgresql() -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("other databases do not build an index while others write")
-
-
-ON_POSTGRESQL = pytest.mark.usefixtures("_postgresql")
 
 
 def migrate(operation: AddLargeIndex | AddPostgresqlIndex) -> None:
@@ -55,7 +46,7 @@ def test_may_be_repeated_on_every_database() -> None:
         migrate(operation)
 
 
-@ON_POSTGRESQL
+@pytest.mark.postgresql
 def test_all_are_there() -> None:
     assert {name_of(operation): is_valid(name_of(operation)) for operation in operations()} == {
         "run_ended": True,
@@ -68,7 +59,7 @@ def test_all_are_there() -> None:
     }
 
 
-@ON_POSTGRESQL
+@pytest.mark.postgresql
 def test_an_interrupted_migration_goes_on() -> None:
     with connection.cursor() as cursor:
         cursor.execute("DROP INDEX run_of_cluster")
@@ -81,7 +72,7 @@ def test_an_interrupted_migration_goes_on() -> None:
     assert all(is_valid(name_of(operation)) for operation in operations())
 
 
-@ON_POSTGRESQL
+@pytest.mark.postgresql
 def test_without_the_extension_the_index_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         migrate(AddPostgresqlIndex("no_index", "jobs_run (display_name)", "no_such_extension"))

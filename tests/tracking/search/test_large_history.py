@@ -19,7 +19,7 @@ from tests.people import client_of, make_owner, make_workspace
 from tracking.search import find_runs, value_bounds
 from workspaces.models import Workspace
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgresql]
 RUNS, EXPERIMENTS = 2_000, 8
 ORDERS = (
     "metrics.acc DESC",
@@ -35,8 +35,6 @@ ORDERS = (
 
 @pytest.fixture
 def many() -> Workspace:
-    if connection.vendor != "postgresql":
-        pytest.skip("SQLite reads along the same indexes without bounds")
     workspace = make_workspace()
     fill(RUNS, workspace, experiments=EXPERIMENTS, user=make_owner())
     analyze_tables()
