@@ -14,12 +14,13 @@ from jobs.models import (
     Attempt,
     Checkpoint,
     CheckpointFile,
+    DataRemoval,
     Experiment,
     Member,
     RuleInForce,
     Run,
 )
-from jobs.retention_rules import previews, rule_changes
+from jobs.retention_rules import previews, removal_round, rule_changes
 from jobs.retention_rules.rule_changes import GRACE
 from jobs.retention_rules.rules import Rule
 from jobs.states import DataKind, RunState
@@ -108,3 +109,14 @@ def in_force(workspace: Workspace, rule: Rule, *kinds: DataKind) -> None:
             kind=kind,
             defaults={"days": rule.days, "only_unsuccessful": rule.only_unsuccessful},
         )
+
+
+def removed(run: Run) -> set[str]:
+    """The kinds of data that are gone of the run."""
+    return set(DataRemoval.objects.filter(run=run).exclude(done_at=None).values_list("kind", flat=True))
+
+
+def remove_all(who: Principal, rule: Rule | None = None, *kinds: DataKind) -> int:
+    """Sets the rule, and returns of how many runs the first round after its grace removes something."""
+    set_rule(who.workspace, who.user, rule or Rule(30), *kinds)
+    return removal_round.remove_due(after_grace())

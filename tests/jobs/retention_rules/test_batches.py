@@ -18,27 +18,12 @@ from jobs.retention import removals
 from jobs.retention_rules import contents, removal_round
 from jobs.retention_rules.rules import Rule
 from jobs.states import DataKind
-from tests.jobs.retention_rules.rules_of import LOG_TEXT, after_grace, old_run, set_rule
-from tests.people import make_owner, principal_of
+from tests.jobs.retention_rules.rules_of import LOG_TEXT, after_grace, old_run, remove_all, removed, set_rule
 from workspaces.access import Principal
 from workspaces.models import AuditEvent
 from workspaces.stored_files import deletions
 
 pytestmark = pytest.mark.usefixtures("valkey")
-
-
-@pytest.fixture
-def who(db: None) -> Principal:
-    return principal_of(make_owner())
-
-
-def removed(run: Run) -> set[str]:
-    return set(DataRemoval.objects.filter(run=run).exclude(done_at=None).values_list("kind", flat=True))
-
-
-def remove_all(who: Principal, rule: Rule | None = None, *kinds: DataKind) -> int:
-    set_rule(who.workspace, who.user, rule or Rule(30), *kinds)
-    return removal_round.remove_due(after_grace())
 
 
 class TestRound:

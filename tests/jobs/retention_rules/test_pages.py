@@ -27,11 +27,6 @@ from workspaces.access import Principal
 pytestmark = pytest.mark.usefixtures("valkey")
 
 
-@pytest.fixture
-def who(db: None) -> Principal:
-    return principal_of(make_owner())
-
-
 def form(**changes: str) -> dict[str, str]:
     fields = {f"{kind}-mode": "hub" for kind in DataKind}
     return fields | {name.replace("__", "-"): value for name, value in changes.items()}

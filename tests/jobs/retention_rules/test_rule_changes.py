@@ -20,10 +20,8 @@ from tests.jobs.retention_rules.rules_of import after_grace, old_run, set_rule
 from tests.people import (
     make_contributor,
     make_operator,
-    make_owner,
     make_person,
     make_workspace,
-    principal_of,
 )
 from trainhub_launch.errors import SpecError
 from workspaces.access import Principal
@@ -33,11 +31,6 @@ from workspaces.states import MailKind, Role
 
 pytestmark = pytest.mark.usefixtures("valkey")
 LOGS = DataKind.LOGS
-
-
-@pytest.fixture
-def who(db: None) -> Principal:
-    return principal_of(make_owner())
 
 
 def set_hub(who: User, **kinds: HubRule) -> None:
