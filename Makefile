@@ -79,7 +79,7 @@ fuzz: .venv/ready-dev
 	@TRAINHUB_FUZZ_PROFILE=long $(PY) -m pytest -q -m fuzz $(PYTEST)
 
 bench: .venv/ready-dev
-	@for name in idle cli pages launch_overhead containers log_latency log_throughput log_search log_shipping sockets telemetry_sockets slow_clients sign_in_flood ingest sampler charts runs large_history many_workspaces artifacts sdk tracking run_cost scale queue servers backup database_move object_store retention; do echo "== $$name"; $(PY) -m bench.$$name || exit 1; done
+	@for name in idle cli pages launch_overhead containers log_latency log_throughput log_search log_shipping sockets telemetry_sockets slow_clients sign_in_flood ingest sampler charts runs large_history many_workspaces artifacts sdk tracking run_cost scale many_nodes queue servers backup database_move object_store retention; do echo "== $$name"; $(PY) -m bench.$$name || exit 1; done
 
 # What a release is made of: exact versions of everything, with hashes, for all platforms. No address of a package index gets in.
 # Of the command line one version each, for all Pythons and systems, so without markers: a hub serves them to any machine.

@@ -11,14 +11,16 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
 from bench.idle import cpu_s, pss_mib
 from bench.support.limits import Limits
+from bench.support.postgresql import postgresql
 from bench.support.simulated_nodes import RUNS_FOR_S, SimulatedNode, Tally
 from bench.support.stack import Stack, stack, summary
 
@@ -89,21 +91,21 @@ class Meter:
 async def reporting(
     hub: Stack, count: int, tally: Tally, runs_for_s: float = RUNS_FOR_S
 ) -> AsyncIterator[list[SimulatedNode]]:
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=4.0)
-    async with httpx.AsyncClient(base_url=hub.url, limits=limits, timeout=60) as client:
-        nodes = [
-            SimulatedNode(name, token, client, tally, runs_for_s=runs_for_s)
-            for name, token in enrolled(hub, count).items()
-        ]
-        tasks = [asyncio.create_task(node.live(5.0 * index / count)) for index, node in enumerate(nodes)]
-        try:
-            yield nodes
-        finally:
-            for task in tasks:
-                task.cancel()
-            for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-                if isinstance(outcome, Exception):
-                    raise outcome
+    url = urlsplit(hub.url)
+    place = url.hostname or "", url.port or 0
+    nodes = [
+        SimulatedNode(name, token, place, tally, runs_for_s=runs_for_s)
+        for name, token in enrolled(hub, count).items()
+    ]
+    tasks = [asyncio.create_task(node.live(5.0 * index / count)) for index, node in enumerate(nodes)]
+    try:
+        yield nodes
+    finally:
+        for task in tasks:
+            task.cancel()
+        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                raise outcome
 
 
 def spec(snapshot: str, nodes: int, gpus: int) -> dict[str, Any]:
@@ -226,8 +228,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=200)
     parser.add_argument("--runs", type=int, default=500)
+    parser.add_argument("--postgresql", action="store_true", help="instead of the embedded database")
     options = parser.parse_args()
-    with stack() as hub:
+    with ExitStack() as parts:
+        database = parts.enter_context(postgresql()) if options.postgresql else None
+        hub = parts.enter_context(stack(**({} if database is None else {"DATABASE_URL": database.url})))
         try:
             whole = asyncio.run(measure(hub, options.nodes, options.runs))
         except (RuntimeError, httpx.HTTPError):

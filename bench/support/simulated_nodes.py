@@ -4,13 +4,15 @@ loop."""
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-import httpx
 import msgpack
 
+from bench.support.node_connection import NodeConnection
 from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, MemberFact, Report
@@ -47,15 +49,16 @@ class SimulatedNode:
         self,
         name: str,
         token: str,
-        client: httpx.AsyncClient,
+        place: tuple[str, int],
         tally: Tally,
         *,
         gpus: int = 8,
         runs_for_s: float = RUNS_FOR_S,
     ) -> None:
         self.name, self._runs_for_s = name, runs_for_s
-        self._client, self._tally = client, tally
-        self._headers = {"Authorization": f"Bearer {token}"}
+        self._tally = tally
+        # As a real one, whose reports do not wait for the answer to a claim.
+        self._reports, self._claims = NodeConnection(*place, token), NodeConnection(*place, token)
         self._agent, self._sequence = secrets.token_hex(16), 0
         self._interval_s, self._interval_is_for_live, self._nonces = IDLE_S, False, dict[Key, str]()
         self._parts: dict[Key, Part] = {}
@@ -95,16 +98,23 @@ class SimulatedNode:
         )
 
     async def live(self, delay_s: float) -> None:
-        await asyncio.sleep(delay_s)
+        try:
+            await asyncio.sleep(delay_s)
+            await self._keep_reporting()
+        finally:
+            self._reports.close()
+            self._claims.close()
+
+    async def _keep_reporting(self) -> None:
         while True:
             self._news.clear()
             started = time.monotonic()
             await self._report()
             pause = self._pace() - (time.monotonic() - started)
-            try:
-                await asyncio.wait_for(self._news.wait(), max(0.05, pause))
-            except TimeoutError:
-                continue
+            # `asyncio.wait_for` of Python 3.11 loses a cancellation that comes together with news.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.05, pause)):
+                    await self._news.wait()
 
     def _pace(self) -> float:
         """As the real one's: the hub's word, but not one for an idle node where it is busy now."""
@@ -131,18 +141,16 @@ class SimulatedNode:
                 if offset == 0
             ),
         )
-        headers = {**self._headers, "Content-Type": "application/msgpack"}
+        body = msgpack.packb(told.to_wire())
         started = time.monotonic()
         try:
-            answer = await self._client.post(
-                "/api/v1/node/report/", content=msgpack.packb(told.to_wire()), headers=headers
-            )
-        except httpx.TransportError as error:
+            answer = await self._reports.post("/api/v1/node/report/", body, "application/msgpack")
+        except OSError as error:
             self._note(type(error).__name__)
             return
         self._tally.report_s.append(time.monotonic() - started)
-        if answer.is_error:
-            self._note(f"report {answer.status_code}")
+        if answer.status != 200:
+            self._note(f"report {answer.status}")
             return
         ack = Ack.from_wire(msgpack.unpackb(answer.content))
         self._interval_s, self._interval_is_for_live = ack.interval_s, bool(told.living)
@@ -171,19 +179,19 @@ class SimulatedNode:
         # The same one again after a lost answer, as the real one keeps it on its disk.
         nonce = self._nonces.setdefault(key, secrets.token_hex(16))
         ports = list(range(6105, 6113))
-        body = {"run": key[0], "attempt": key[1], "nonce": nonce, "ports": ports}
+        body = json.dumps({"run": key[0], "attempt": key[1], "nonce": nonce, "ports": ports})
         started = time.monotonic()
         try:
-            answer = await self._client.post("/api/v1/node/claim/", json=body, headers=self._headers)
-        except httpx.TransportError as error:
+            answer = await self._claims.post("/api/v1/node/claim/", body.encode(), "application/json")
+        except OSError as error:
             # The answer to a later report asks for it again.
             self._note(f"claim {type(error).__name__}")
             return
         self._tally.claim_s.append(time.monotonic() - started)
-        if answer.is_error:
-            self._note(f"claim {answer.status_code}")
+        if answer.status != 200:
+            self._note(f"claim {answer.status}")
             return
-        order = NodeOrder.from_json(answer.json())
+        order = NodeOrder.from_json(json.loads(answer.content))
         now = time.time()
         fact = (
             part.fact
