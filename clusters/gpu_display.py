@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusters.overview import GpuCell
+from clusters.gpus.gpu_cells import GpuCell
 from clusters.states import GpuUsage
 
 STEPS = 10

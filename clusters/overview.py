@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from clusters.agent_upgrades.agent_versions import AgentVersion, agent_of
 from clusters.alerts.unhealthy_gpus import faults_of
+from clusters.gpus.gpu_cells import GpuCell, GpuDevice, LeaseSummary, lease_summary, share_pct
 from clusters.journal import recent_events
 from clusters.models import Cluster, Gpu, Lease, Node, NodeEvent
 from clusters.node_reports.heartbeat import silence_s, status
@@ -19,80 +20,9 @@ from clusters.node_reports.inventory import Vitals
 from clusters.node_reports.notices import Notice, notices
 from clusters.states import GpuUsage, NodeStatus
 from clusters.visibility import clusters_of, visible_nodes
-from trainhub_launch.machine import GPU_OK
 from workspaces.models import Workspace
 
-IDLE_BELOW_PCT = 5.0
-
-
-@dataclass(frozen=True)
-class LeaseSummary:
-    """A lease for display. For another workspace's lease `holder` is empty and the label is "busy"; `key` is
-    never shown."""
-
-    holder: str
-    label: str
-    gpus: tuple[str, ...]
-    slots: int
-    since: datetime
-    key: tuple[str, int]
-
-
-@dataclass(frozen=True)
-class GpuCell:
-    """A device with its latest numbers and counters; unknown ones are absent, or None as a property. `lease`
-    None = no run holds it. `is_used`: a process uses it. `fault`: why it is unhealthy, "" = it is not."""
-
-    gpu: Gpu
-    lease: LeaseSummary | None
-    numbers: Mapping[str, float]
-    counters: Mapping[str, int]
-    is_used: bool = False
-    fault: str = ""
-
-    @property
-    def is_free(self) -> bool:
-        """Whether no run holds it and it works, so that a run can get it."""
-        return self.lease is None and self.gpu.state == GPU_OK and not self.fault
-
-    @property
-    def utilization_pct(self) -> float | None:
-        return self.numbers.get("utilization_pct")
-
-    @property
-    def memory_used_bytes(self) -> float | None:
-        return self.numbers.get("memory_used_bytes")
-
-    @property
-    def power_w(self) -> float | None:
-        return self.numbers.get("power_w")
-
-    @property
-    def temperature_c(self) -> float | None:
-        return self.numbers.get("temperature_c")
-
-    @property
-    def memory_pct(self) -> float | None:
-        return _share(self.memory_used_bytes, self.gpu.memory_bytes)
-
-    @property
-    def usage(self) -> GpuUsage:
-        if self.gpu.state != GPU_OK:
-            return GpuUsage.LOST
-        if self.fault:
-            return GpuUsage.UNHEALTHY
-        if self.lease is None:
-            return GpuUsage.FOREIGN if self.is_used else GpuUsage.FREE
-        is_idle = self.utilization_pct is not None and self.utilization_pct < IDLE_BELOW_PCT
-        return GpuUsage.IDLE if is_idle else GpuUsage.BUSY
-
-
-@dataclass(frozen=True)
-class GpuDevice:
-    """A physical GPU with its MIG devices."""
-
-    cell: GpuCell
-    parts: tuple[GpuCell, ...]
+MOST_FOREMOST = 20
 
 
 @dataclass(frozen=True)
@@ -144,11 +74,18 @@ class NodeCard:
 
     @property
     def slots_pct(self) -> float | None:
-        return _share(self.slots_busy, self.node.slots)
+        return share_pct(self.slots_busy, self.node.slots)
 
     @property
     def memory_pct(self) -> float | None:
-        return _share(self.memory_used_bytes, self.node.memory_bytes)
+        return share_pct(self.memory_used_bytes, self.node.memory_bytes)
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether it does not report, or has GPUs that are lost or unhealthy."""
+        return self.status in (NodeStatus.UNREACHABLE, NodeStatus.LOST) or any(
+            cell.usage in (GpuUsage.LOST, GpuUsage.UNHEALTHY) for cell in self.usable_gpus
+        )
 
     @property
     def agent(self) -> AgentVersion:
@@ -172,6 +109,14 @@ class NodeCard:
 class ClusterCard:
     cluster: Cluster
     nodes: tuple[NodeCard, ...]
+
+    @property
+    def foremost_nodes(self) -> tuple[NodeCard, ...]:
+        """Returns the nodes that a list of all clusters shows: of many only some, first those that need
+        attention."""
+        if len(self.nodes) <= MOST_FOREMOST:
+            return self.nodes
+        return tuple(sorted(self.nodes, key=lambda card: not card.needs_attention)[:MOST_FOREMOST])
 
     @property
     def ready(self) -> tuple[NodeCard, ...]:
@@ -265,18 +210,6 @@ def _node_card(
     )
 
 
-def lease_summary(lease: Lease, workspace: Workspace | None) -> LeaseSummary:
-    is_ours = workspace is not None and lease.workspace_id == workspace.pk
-    return LeaseSummary(
-        holder=lease.holder if is_ours else "",
-        label=lease.label if is_ours else "busy",
-        gpus=tuple(lease.gpus),
-        slots=lease.slots,
-        since=lease.created_at,
-        key=(lease.holder, lease.attempt),
-    )
-
-
 def _cells(
     node: Node, lines: tuple[LeaseSummary, ...], devices: list[Gpu], faults: Mapping[str, str]
 ) -> tuple[GpuCell, ...]:
@@ -294,7 +227,3 @@ def _cells(
         )
         for gpu in devices
     )
-
-
-def _share(part: float | None, whole: float | None) -> float | None:
-    return None if part is None or not whole else min(100.0, 100.0 * part / whole)

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 
 from django.contrib import messages
+from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST
@@ -33,6 +34,8 @@ HEAT_METRICS = [
     GPU_KEYS[key]
     for key in ("utilization_pct", "memory_used_bytes", "power_w", "temperature_c", "sm_active_pct")
 ]
+# Of a cluster, on one page, and from how many on they can be searched.
+NODES_AT_ONCE, FEW_NODES = 50, 10
 
 
 @needs(Role.VIEWER)
@@ -63,16 +66,29 @@ def cluster(request: WorkspaceRequest, name: str) -> HttpResponse:
     if card.cluster.kind == SLURM:
         return show_partition(request, card)
     page = "clusters/_cluster.html" if request.headers.get("HX-Request") else "clusters/cluster.html"
-    return render(
-        request,
-        page,
-        {
-            "card": card,
-            "stock": count_models(node.node for node in card.nodes),
-            "metrics": HEAT_METRICS,
-            "added_at": min((node.node.created_at for node in card.nodes), default=None),
-        },
-    )
+    context = {
+        "card": card,
+        "stock": count_models(node.node for node in card.nodes),
+        "metrics": HEAT_METRICS,
+        "added_at": min((node.node.created_at for node in card.nodes), default=None),
+    }
+    return render(request, page, {**context, **_listed_nodes(request, card)})
+
+
+def _listed_nodes(request: WorkspaceRequest, card: ClusterCard) -> dict[str, object]:
+    """Returns the page of nodes that was asked for, and by which name and need it was."""
+    search, only_troubled = request.GET.get("q", "").strip(), "troubled" in request.GET
+    found = [
+        node
+        for node in card.nodes
+        if search.lower() in node.node.name.lower() and (node.needs_attention or not only_troubled)
+    ]
+    return {
+        "page": Paginator(found, NODES_AT_ONCE).get_page(request.GET.get("page")),
+        "search": search,
+        "only_troubled": only_troubled,
+        "has_node_filters": len(card.nodes) > FEW_NODES,
+    }
 
 
 @needs(Role.VIEWER)

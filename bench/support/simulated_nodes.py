@@ -65,37 +65,7 @@ class SimulatedNode:
         self._news = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._asking: set[Key] = set()
-        number = int(name.rpartition("-")[2])
-        self._beat = Heartbeat(
-            agent_version="simulated",
-            hostname=name,
-            address=f"10.1.{number // 250}.{number % 250 + 1}",
-            interface="eth0",
-            cores=64,
-            slots=64,
-            memory_bytes=512 * GIB,
-            memory_used_bytes=40 * GIB,
-            cpu_pct=3.0,
-            disk_free_bytes=900 * GIB,
-            gpus=tuple(
-                GpuFact(
-                    uuid=f"GPU-{name}-{index}",
-                    index=index,
-                    name="Simulated",
-                    memory_bytes=80 * GIB,
-                    numbers={
-                        "memory_used_bytes": GIB,
-                        "utilization_pct": 0.0,
-                        "power_w": 70.0,
-                        "temperature_c": 35.0,
-                    },
-                )
-                for index in range(gpus)
-            ),
-            interpreters=(Interpreter("/usr/bin/python3", "3.11.7"),),
-            mpi="mpirun (Open MPI) 4.1.6",
-            boot_id=self._agent,
-        )
+        self._beat = _heartbeat(name, gpus, self._agent)
 
     async def live(self, delay_s: float) -> None:
         try:
@@ -237,3 +207,37 @@ class SimulatedNode:
 
     def _note(self, what: str) -> None:
         self._tally.refused[what] = self._tally.refused.get(what, 0) + 1
+
+
+def _heartbeat(name: str, gpus: int, boot_id: str) -> Heartbeat:
+    number = int(name.rpartition("-")[2])
+    return Heartbeat(
+        agent_version="simulated",
+        hostname=name,
+        address=f"10.1.{number // 250}.{number % 250 + 1}",
+        interface="eth0",
+        cores=64,
+        slots=64,
+        memory_bytes=512 * GIB,
+        memory_used_bytes=40 * GIB,
+        cpu_pct=3.0,
+        disk_free_bytes=900 * GIB,
+        gpus=tuple(
+            GpuFact(
+                uuid=f"GPU-{name}-{index}",
+                index=index,
+                name="Simulated",
+                memory_bytes=80 * GIB,
+                numbers={
+                    "memory_used_bytes": GIB,
+                    "utilization_pct": 0.0,
+                    "power_w": 70.0,
+                    "temperature_c": 35.0,
+                },
+            )
+            for index in range(gpus)
+        ),
+        interpreters=(Interpreter("/usr/bin/python3", "3.11.7"),),
+        mpi="mpirun (Open MPI) 4.1.6",
+        boot_id=boot_id,
+    )

@@ -6,9 +6,10 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from clusters.enrolment.join import default_cluster_name
+from clusters.gpus.gpu_cells import GpuCell, LeaseSummary
 from clusters.gpus.gpu_models import ModelCount, count_models
 from clusters.gpus.gpu_process_list import GpuProcessRow, process_lines
-from clusters.overview import ClusterCard, GpuCell, LeaseSummary, NodeCard
+from clusters.overview import ClusterCard, NodeCard
 from trainhub_launch.gpus.catalogue import GpuModel
 
 

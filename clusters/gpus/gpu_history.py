@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import numpy as np
 from django.db.models import Q
 
+from clusters.gpus.gpu_cells import LeaseSummary, lease_summary
 from clusters.models import Gpu, Lease, Node
-from clusters.overview import LeaseSummary, lease_summary
 from clusters.ranges import TimeSpan
 from clusters.telemetry import series
 from workspaces.models import Workspace

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from clusters.gpus.gpu_cells import LeaseSummary, lease_summary
 from clusters.models import Gpu, Lease
 from clusters.node_reports.inventory import ProcessVitals
-from clusters.overview import LeaseSummary, NodeCard, lease_summary
+from clusters.overview import NodeCard
 from workspaces.models import Workspace
 
 Key = tuple[str, int]

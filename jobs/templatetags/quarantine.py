@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django import template
 
-from clusters.overview import LeaseSummary
+from clusters.gpus.gpu_cells import LeaseSummary
 from jobs.attempts.quarantine import quarantined_leases
 
 register = template.Library()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clusters.gpu_display import gpu_summary, heat
+from clusters.gpus.gpu_cells import GpuCell, LeaseSummary
 from clusters.models import Node
-from clusters.overview import GpuCell, LeaseSummary, NodeCard, node_cards
+from clusters.overview import NodeCard, node_cards
 from clusters.states import GpuUsage
 from clusters.visibility import visible_nodes
 from jobs.models import Run

@@ -69,7 +69,8 @@ class Load:
     def log(self, run: str, offset: int = 0) -> bytes:
         def read() -> httpx.Response:
             headers = {"Range": f"bytes={offset}-", "Accept-Encoding": "identity"}
-            return self._client.get(f"/api/v1/runs/{run}/logs/{LOG}", headers=headers)
+            # All of it, however long it is: without `download` an answer has a limit.
+            return self._client.get(f"/api/v1/runs/{run}/logs/{LOG}?download=1", headers=headers)
 
         answer = self._answered(read, httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE, httpx.codes.NOT_FOUND)
         if answer.status_code == httpx.codes.PARTIAL_CONTENT:

@@ -46,35 +46,48 @@ class Cost:
         return Cost(self.hub * factor, self.database * factor)
 
 
-async def report_cost(hub: Stack, database: Database, nodes: int, gpus: int, seconds: float) -> Cost:
+class Fleet:
+    """Nodes that report to one hub, over a few connections."""
+
+    def __init__(self, hub: Stack, tokens: dict[str, str], gpus: int) -> None:
+        begun = time.monotonic() + 1
+        self._place = urlsplit(hub.url)
+        self._nodes = [
+            Teller(name, token, gpus, begun + number * EVERY_S / len(tokens))
+            for number, (name, token) in enumerate(tokens.items())
+        ]
+        self._transports: list[asyncio.Transport] = []
+        self.told = Told()
+
+    async def start(self) -> None:
+        """Returns when the hub knows all nodes."""
+        loop, host, port = asyncio.get_running_loop(), self._place.hostname or "", self._place.port or 0
+        for first in range(CONNECTIONS):
+            road = partial(Road, self._nodes[first::CONNECTIONS], self.told)
+            self._transports.append((await loop.create_connection(road, host, port))[0])
+        while len(self.told.answer_s) < len(self._nodes):
+            await asyncio.sleep(0.5)
+        await asyncio.sleep(SETTLE_S)
+
+    def stop(self) -> None:
+        for transport in self._transports:
+            transport.abort()
+        if self.told.refused:
+            raise SystemExit(f"reports were refused: {self.told.refused}")
+
+
+async def report_cost(hub: Stack, database: Database, options: argparse.Namespace, nodes: int) -> Cost:
     """Returns what one report costs while so many nodes report."""
-    tokens = await asyncio.to_thread(enrolled, hub, nodes)
+    fleet = Fleet(hub, await asyncio.to_thread(enrolled, hub, nodes), options.gpus)
     before = Cost.now(hub, database)
     await asyncio.sleep(ALONE_S)
     alone = (Cost.now(hub, database) - before).times(1 / ALONE_S)
-    told, begun = Told(), time.monotonic() + 1
-    fleet = [
-        Teller(name, token, gpus, begun + number * EVERY_S / nodes)
-        for number, (name, token) in enumerate(tokens.items())
-    ]
-    loop, place = asyncio.get_running_loop(), urlsplit(hub.url)
-    roads = [
-        await loop.create_connection(
-            partial(Road, fleet[first::CONNECTIONS], told), place.hostname or "", place.port or 0
-        )
-        for first in range(CONNECTIONS)
-    ]
-    while len(told.answer_s) < nodes:
-        await asyncio.sleep(0.5)
-    await asyncio.sleep(SETTLE_S)
-    before, marks, started = Cost.now(hub, database), told.marks(), time.monotonic()
-    await asyncio.sleep(seconds)
-    passed, new = time.monotonic() - started, told.since(marks)
+    await fleet.start()
+    before, marks, started = Cost.now(hub, database), fleet.told.marks(), time.monotonic()
+    await asyncio.sleep(options.seconds)
+    passed, new = time.monotonic() - started, fleet.told.since(marks)
     used = Cost.now(hub, database) - before - alone.times(passed)
-    for transport, _ in roads:
-        transport.abort()
-    if told.refused:
-        raise SystemExit(f"reports of {nodes} nodes were refused: {told.refused}")
+    fleet.stop()
     reports = len(new.answer_s)
     print(
         f"{nodes} nodes: {reports / passed:.0f} reports/s, one of each node in "
@@ -83,10 +96,7 @@ async def report_cost(hub: Stack, database: Database, nodes: int, gpus: int, sec
     )
     print("  " + summary("report -> answer", new.answer_s))
     cost = used.times(1 / reports)
-    print(
-        f"  CPU of a report: {cost.hub * 1e3:.2f} ms, and {cost.database * 1e3:.2f} ms of PostgreSQL",
-        flush=True,
-    )
+    print(f"  CPU of a report: {cost.hub * 1e3:.2f} ms, and {cost.database * 1e3:.2f} ms of PostgreSQL")
     return cost
 
 
@@ -99,7 +109,7 @@ def main() -> None:
     costs = []
     for nodes in options.nodes:
         with postgresql() as database, stack(DATABASE_URL=database.url) as hub:
-            costs.append(asyncio.run(report_cost(hub, database, nodes, options.gpus, options.seconds)))
+            costs.append(asyncio.run(report_cost(hub, database, options, nodes)))
     limits, first = Limits(), costs[0]
     for nodes, cost in zip(options.nodes[1:], costs[1:], strict=True):
         name = f"a report of {nodes} nodes to one of {options.nodes[0]}"

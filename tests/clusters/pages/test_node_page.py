@@ -12,7 +12,7 @@ from clusters.leases import acquire
 from clusters.models import Hearing, Node
 from clusters.node_reports import heartbeat, notices
 from tests.clusters.builders import GIB, beat, cluster, gpu, ready_node, slots_wanted
-from tests.clusters.test_pages import text_of
+from tests.clusters.pages.test_pages import text_of
 from tests.markup import one_line
 from tests.people import client_of, make_operator, make_viewer, make_workspace
 

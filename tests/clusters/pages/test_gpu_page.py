@@ -18,8 +18,8 @@ from clusters.leases import acquire, release
 from clusters.models import Lease, Node
 from clusters.node_reports import heartbeat
 from tests.clusters.builders import GIB, beat, cluster, gpu, gpus_wanted, ready_node
+from tests.clusters.pages.test_pages import text_of
 from tests.clusters.telemetry.builders import gpu_block, stored
-from tests.clusters.test_pages import text_of
 from tests.markup import one_line
 from tests.people import client_of, make_stranger, make_viewer, make_workspace
 from trainhub_launch.machine import GPU_LOST, GpuFact, NetworkPort
