@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from clusters import leases
@@ -20,6 +20,7 @@ from live.publish import publish_on_commit
 from live.topics import run_topic, runs_topic
 from trainhub_launch.states import Phase
 from workspaces.database.compiled_queries import compiled
+from workspaces.database.compiled_updates import update_rows
 
 
 def advance(
@@ -46,7 +47,7 @@ def advance(
     # Mostly within a transaction, all of which is rolled back after an error: a savepoint would be of no use.
     with transaction.atomic(savepoint=False):
         when = at or timezone.now()
-        guard = Q(pk=run_id) if attempt is None else Q(pk=run_id, attempt=attempt)
+        guard = {"pk": run_id} if attempt is None else {"pk": run_id, "attempt": attempt}
         run = _move(guard, to, {"reason": reason, "facts": dict(facts or {}), "state_since": when}, locked)
         if run is None:
             return False
@@ -180,13 +181,16 @@ def publish_change(run: Run, state: RunState, reason: Reason) -> None:
         )
 
 
-def _move(guard: Q, to: RunState, fields: dict[str, object], run: Run | None) -> Run | None:
-    """Moves the run and returns it as it was before, or None if it may not move. `run`: as it was read last.
+def _move(
+    guard: Mapping[str, object], to: RunState, fields: dict[str, object], run: Run | None
+) -> Run | None:
+    """Moves the run and returns it as it was before, or None if it may not move. `guard`: the values that its
+    fields must have. `run`: as it was read last.
 
     Compare-and-set: if two workers try the same transition, only one succeeds."""
     while True:
         if run is None:
-            run = Run.objects.filter(guard, kind=RunKind.JOB).first()
+            run = Run.objects.filter(**guard, kind=RunKind.JOB).first()
         if run is None or to not in TRANSITIONS[RunState(run.state)]:
             return None
         if to is RunState.RUNNING and run.started_at is None:
@@ -195,7 +199,8 @@ def _move(guard: Q, to: RunState, fields: dict[str, object], run: Run | None) ->
             fields["finished_at"] = fields["state_since"]
         # Compared with the state that was read: if another transaction has changed it in between, no row
         # matches, and the loop reads again.
-        if Run.objects.filter(guard, kind=RunKind.JOB, state=run.state).update(state=to, **fields):
+        seen = {**guard, "kind": RunKind.JOB, "state": run.state}
+        if update_rows(Run, seen, state=to, **fields):
             return run
         run = None
 
@@ -210,7 +215,7 @@ def _end_attempt(run: Run, when: datetime) -> None:
     if attempt is None:
         return
     # An empty digest matches no token, so that scripts that still run cannot log to the run any more.
-    Attempt.objects.filter(pk=attempt.pk).update(ended_at=when, token_digest="")
+    update_rows(Attempt, {"pk": attempt.pk}, ended_at=when, token_digest="")
     for part in _parts_of(attempt.pk):
         if part.claimed_at is None:
             settle(part, run.pk, attempt.number, when)
@@ -229,7 +234,7 @@ def _end_attempt(run: Run, when: datetime) -> None:
 
 def settle(part: AttemptNode, run_id: str, attempt: int, at: datetime) -> None:
     """Marks the node's part as settled: nothing of the attempt runs there, and no more reports will come."""
-    AttemptNode.objects.filter(pk=part.pk).update(settled_at=at)
+    update_rows(AttemptNode, {"pk": part.pk}, settled_at=at)
     _mark_running_lost(part)
     if leases.release(run_id, attempt, part.node):
         launch_soon()

@@ -31,6 +31,7 @@ from live.topics import run_topic
 from trainhub_launch.report import AttemptFact
 from trainhub_launch.states import PHASES, Phase
 from workspaces.database.compiled_queries import compiled
+from workspaces.database.compiled_updates import update_rows
 
 
 def apply_report(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:
@@ -90,7 +91,7 @@ def _store(part: AttemptNode, fact: AttemptFact) -> None:
     part.fact, part.phase = stored, fact.phase
     if fact.phase is Phase.READY:
         part.ports = final_plan.usable_ports(fact.ports)
-    AttemptNode.objects.filter(pk=part.pk).update(fact=stored, phase=part.phase, ports=part.ports)
+    update_rows(AttemptNode, {"pk": part.pk}, fact=stored, phase=part.phase, ports=part.ports)
 
 
 def _update_members(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
@@ -116,7 +117,7 @@ def _update_members(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
         # do.
         if all(getattr(row, name) == value for name, value in fields.items()):
             continue
-        Member.objects.filter(pk=row.pk).update(**fields)
+        update_rows(Member, {"pk": row.pk}, **fields)
         if state is MemberState.FAILED:
             causes.store_soon(run.pk, fact.attempt)
         publish_on_commit(

@@ -12,6 +12,7 @@ from trainhub_launch.planner import plan
 from trainhub_launch.scheduler.placement import PlacedNode, Placement
 from trainhub_launch.spec_reader import read_spec
 from workspaces.database.compiled_queries import compiled
+from workspaces.database.compiled_updates import update_rows
 
 MAX_PORTS = 64
 
@@ -29,7 +30,7 @@ def finalize_plan(run: Run, attempt: Attempt, ports: Mapping[str, Sequence[int]]
     """Makes and stores the plan that will run. Raises SpecError if the spec does not fit the placement."""
     final = plan(read_spec(run.spec), load_placement(attempt), ports)
     attempt.plan = final.to_json()
-    Attempt.objects.filter(pk=attempt.pk).update(plan=attempt.plan)
+    update_rows(Attempt, {"pk": attempt.pk}, plan=attempt.plan)
     _update_members(attempt, final)
     return final
 

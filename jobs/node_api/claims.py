@@ -44,6 +44,7 @@ from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.spec_reader import read_spec
 from trainhub_launch.states import Phase
 from workspaces.database.compiled_queries import compiled
+from workspaces.database.compiled_updates import update_rows
 
 NONCE = re.compile(r"[0-9a-f]{32}\Z")
 CLAIMABLE = (RunState.PROVISIONING, RunState.PREPARING, RunState.RUNNING)
@@ -114,7 +115,7 @@ def _claim_first(run: Run, part: AttemptNode, nonce: str, ports: list[int]) -> N
         part.ports = ports
         final_plan.finalize_plan(run, part.attempt, {part.node.name: ports})
     part.nonce, part.claimed_at = nonce, timezone.now()
-    part.save(update_fields=["nonce", "claimed_at", "ports"])
+    update_rows(AttemptNode, {"pk": part.pk}, nonce=nonce, claimed_at=part.claimed_at, ports=part.ports)
     lifecycle.advance(
         run.pk, RunState.PREPARING, actor=f"node {part.node.name}", attempt=part.attempt.number, locked=run
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from django.db.models import QuerySet
+
 from jobs.models import AttemptNode, Member
 from jobs.node_api.assignment import Assignment
 from jobs.states import RunState
@@ -12,6 +14,7 @@ from trainhub_launch.log_names import DRIVER_LOG
 from trainhub_launch.order import OrderKind
 from trainhub_launch.report import StopOrder
 from trainhub_launch.states import Phase, StopReason
+from workspaces.database.compiled_queries import compiled
 
 _OF_A_NODE = re.compile(r"node_\d+/")
 
@@ -120,5 +123,9 @@ def run_assignment(part: AttemptNode, previous: Assignment | None) -> RunAssignm
 
 
 def _own_logs(part: AttemptNode) -> frozenset[str]:
-    members = Member.objects.filter(attempt_id=part.attempt_id, node_id=part.node_id)
-    return frozenset(members.values_list("log_name", flat=True))
+    return frozenset(name for (name,) in _log_names(part.attempt_id, part.node_id))
+
+
+@compiled
+def _log_names(attempt_id: int, node_id: int) -> QuerySet[Member, tuple[str]]:
+    return Member.objects.filter(attempt_id=attempt_id, node_id=node_id).values_list("log_name")

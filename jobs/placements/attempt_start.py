@@ -21,6 +21,7 @@ from trainhub_launch.planner import plan
 from trainhub_launch.scheduler.placement import Placement
 from trainhub_launch.spec import RunSpec
 from workspaces.authentication.token_text import digest
+from workspaces.database.compiled_updates import update_rows
 
 
 def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) -> None:
@@ -48,7 +49,7 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
         **inputs.to_columns(),
     )
     add_output_folder(attempt, output_store, spec)
-    Run.objects.filter(pk=run.pk).update(attempt=number, claimed_at=None)
+    update_rows(Run, {"pk": run.pk}, attempt=number, claimed_at=None)
     nodes = nodes_by_name(node.name for node in placement.nodes)
     AttemptNode.objects.bulk_create(
         AttemptNode(attempt=attempt, node=nodes[placed.name], node_rank=rank)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
@@ -19,6 +19,7 @@ from trainhub_launch.frameworks import demand
 from trainhub_launch.scheduler.capacity import Demand
 from trainhub_launch.spec import RunSpec
 from trainhub_launch.spec_reader import read_spec
+from workspaces.database.compiled_queries import compiled
 
 # Between its lease and the start of its ranks, from which the time limit counts, a run may take so long.
 START_ALLOWANCE_S = 60
@@ -75,8 +76,19 @@ def with_needs(run: Run) -> QueuedRun:
     return queued
 
 
-def queued_with_ids(run_ids: Collection[str]) -> QuerySet[Run]:
+def queued_with_ids(run_ids: Collection[str]) -> Iterable[Run]:
     """Returns those of the runs that are queued, with what placement needs of them."""
+    if len(run_ids) == 1:
+        return _queued_with_id(*run_ids)
+    return _queued().filter(pk__in=run_ids)
+
+
+@compiled
+def _queued_with_id(run_id: str) -> QuerySet[Run]:
+    return _queued().filter(pk=run_id)
+
+
+def _queued() -> QuerySet[Run]:
     # The preview holds the whole plan, which may be long, and is not needed here.
-    queued = Run.objects.filter(pk__in=run_ids, state=RunState.QUEUED).order_by()
+    queued = Run.objects.filter(state=RunState.QUEUED).order_by()
     return queued.select_related("workspace", "created_by").defer("preview")

@@ -170,8 +170,7 @@ class _Memory:
             self._add_new(new[start : start + READ_AT_ONCE])
 
     def _add_new(self, pks: Collection[str]) -> None:
-        rows = Run.objects.filter(pk__in=pks, state=RunState.QUEUED).order_by()
-        for row in rows.only("number", "workspace", "created_at", "spec", *_CHANGING):
+        for row in _new_row(*pks) if len(pks) == 1 else _new_rows().filter(pk__in=pks):
             person = row.created_by_id or 0
             # A spec that an earlier version wrote may not be readable any more; the other runs must still be
             # placed.
@@ -262,6 +261,16 @@ def read_queues(clusters: Iterable[str] | None = None) -> WaitingQueues:
     """Returns what waits now for the clusters with these names, None = for all. One query, one more for each
     500 runs that are new, and those of a cluster's offers if any run takes all GPUs of its nodes."""
     return _memory.read(clusters)
+
+
+@compiled
+def _new_row(run_id: str) -> QuerySet[Run]:
+    return _new_rows().filter(pk=run_id)
+
+
+def _new_rows() -> QuerySet[Run]:
+    queued = Run.objects.filter(state=RunState.QUEUED).order_by()
+    return queued.only("number", "workspace", "created_at", "spec", *_CHANGING)
 
 
 @compiled

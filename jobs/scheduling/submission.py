@@ -31,6 +31,7 @@ from trainhub_launch.spec_reader import read_spec
 from workspaces import audit, background_loop
 from workspaces.access import Principal, archived, lacking
 from workspaces.database.compiled_queries import compiled
+from workspaces.database.compiled_updates import update_rows
 from workspaces.models import Workspace
 from workspaces.states import Role
 
@@ -249,8 +250,8 @@ def _create(
     cloned_from: Run | None,
 ) -> Run:
     workspace.last_run_number += 1
-    workspace.save(update_fields=["last_run_number"])
     number = workspace.last_run_number
+    update_rows(Workspace, {"pk": workspace.pk}, last_run_number=number)
     named = replace(spec, display_name=spec.display_name.strip() or default_name(spec, number))
     experiment = next(iter(_experiments(workspace.pk, spec.experiment)), None)
     if experiment is None:

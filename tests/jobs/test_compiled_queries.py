@@ -1,4 +1,4 @@
-"""Compiled queries give what Django's own give, and refuse what would need other SQL."""
+"""Compiled queries and updates do what Django's own do, and refuse what would need other SQL."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection, connections, transaction
+from django.core.exceptions import FieldDoesNotExist
+from django.db import IntegrityError, connection, connections, transaction
 from django.db.models import F, QuerySet
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from jobs.models import AttemptNode, Run
+from jobs.states import Reason, RunState
 from tests.jobs.builders import Played, launched, node
 from workspaces.access import Principal
 from workspaces.database.compiled_queries import compiled
+from workspaces.database.compiled_updates import update_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -105,3 +108,55 @@ def test_an_argument_that_is_not_passed_on_is_refused() -> None:
 
     with pytest.raises(TypeError, match="states does not pass its argument 0 on"):
         compiled(states)("Queued", 1)
+
+
+class TestUpdates:
+    def test_sets_every_kind_of_value_in_the_rows_that_match(self, who: Principal) -> None:
+        node()
+        first, other = launched(who), launched(who)
+        when = timezone.now() - timedelta(hours=3)
+        values = {
+            "facts": {"nodes": ["a%s", None]},
+            "reason": Reason.NODE_LOST,
+            "started_at": when,
+            "priority": 7,
+        }
+        where = {"pk": first.pk, "state": first.state}
+        assert update_rows(Run, where, state=RunState.RUNNING, idempotency_key=None, **values) == 1
+        changed = Run.objects.get(pk=first.pk)
+        assert {name: getattr(changed, name) for name in values} == values
+        assert (changed.state, changed.display_name, changed.spec) == (
+            "Running",
+            first.display_name,
+            first.spec,
+        )
+        assert Run.objects.get(pk=other.pk).state == other.state
+
+    def test_no_row_that_matches_is_no_change(self, who: Principal) -> None:
+        node()
+        run = launched(who)
+        assert update_rows(Run, {"pk": run.pk, "attempt": run.attempt + 1}, state=RunState.FAILED) == 0
+        assert Run.objects.get(pk=run.pk).state == run.state
+
+    def test_several_rows_are_counted(self, who: Principal) -> None:
+        node()
+        launched(who), launched(who)
+        assert update_rows(Run, {"workspace_id": who.workspace.pk}, priority=9) == 2
+        assert set(Run.objects.values_list("priority", flat=True)) == {9}
+
+    def test_an_error_leaves_nothing_of_its_transaction(self, who: Principal) -> None:
+        node()
+        run, other = launched(who), launched(who)
+        with transaction.atomic():
+            with pytest.raises(IntegrityError):
+                update_rows(Run, {"pk": run.pk}, number=other.number)
+            assert connection.needs_rollback
+            transaction.set_rollback(True)
+
+    def test_names_that_are_no_columns_are_refused(self) -> None:
+        with pytest.raises(FieldDoesNotExist, match="Run has no column of the attribute 'workspace'"):
+            update_rows(Run, {"pk": "x"}, workspace=1)
+
+    def test_none_is_nothing_to_compare_with(self) -> None:
+        with pytest.raises(TypeError, match="not with None"):
+            update_rows(Run, {"pk": None}, number=1)

@@ -42,6 +42,9 @@ class _Compiled:
         self._queryset = function(*marks)
         self._compiler = self._queryset.query.get_compiler(DEFAULT_DB_ALIAS)
         self._sql, self._parameters = self._compiler.as_sql()
+        # What turns the values of each column into those of its field; Django looks it up for each execution.
+        columns = self._compiler.select[: self._compiler.col_count]
+        self._converters = self._compiler.get_converters([column for column, *_ in columns])
         operations = connections[DEFAULT_DB_ALIAS].ops
         # SQLite's adapter turns times into text.
         # Parameters may be lists, which cannot be members of a set.
@@ -71,6 +74,7 @@ class _Compiled:
         compiler = copy.copy(self._compiler)
         compiler.connection = connection
         compiler.as_sql = lambda *_, **__: (self._sql, parameters)
+        compiler.get_converters = lambda _: self._converters
         if self._queryset._iterable_class is not ModelIterable:
             return list(compiler.results_iter(tuple_expected=True))
         # As a QuerySet does it, which would build the query anew.
