@@ -88,7 +88,7 @@ async def test_one_that_django_leaves_without_an_answer_is_none_either() -> None
     async def send(_: object) -> None:
         raise AssertionError("nobody is there for an answer")
 
-    await RequestTimes(app)({**scope(), "query_string": b""}, receive, send)  # type: ignore[arg-type]
+    await RequestTimes(app)({**scope(), "query_string": b""}, receive, send)
     assert answers("GET", "/slow/", "canceled") == before + 1
 
 
