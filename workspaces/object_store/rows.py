@@ -129,7 +129,7 @@ def postpone_upload(row: StoredObject, error: str) -> None:
     """Records that an upload has failed; each one waits twice as long as the one before."""
     UPLOAD_RETRIES.inc()
     pause_s = min(SHORTEST_PAUSE_S * 2 ** min(row.tries, 10), LONGEST_PAUSE_S)
-    StoredObject.objects.filter(pk=row.pk).update(
+    StoredObject.objects.filter(pk=row.pk, state=ObjectState.WAITING).update(
         tries=row.tries + 1, error=error[:400], try_at=timezone.now() + timedelta(seconds=pause_s)
     )
 

@@ -7,7 +7,6 @@ next begins again."""
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import logging
 import os
 import threading
@@ -20,7 +19,7 @@ from itertools import islice
 from django.db import DatabaseError, connections
 from django.utils import timezone
 
-from workspaces.object_store.client import PART_BYTES, ObjectClient, object_client, part_length
+from workspaces.object_store.client import PART_BYTES, object_client
 from workspaces.object_store.errors import ObjectMissing, StoreUnavailable
 from workspaces.object_store.models import ObjectState, StoredObject
 from workspaces.object_store.rows import (
@@ -30,7 +29,7 @@ from workspaces.object_store.rows import (
     postpone_upload,
     waiting_objects,
 )
-from workspaces.stored_files import blob_cache, blobs, verification
+from workspaces.stored_files import blob_cache, blobs
 
 log = logging.getLogger(__name__)
 # Files that one process uploads at the same time.
@@ -158,22 +157,18 @@ def upload_file(row: StoredObject) -> bool:
         return False
     finally:
         os.close(descriptor)
-    if not mark_uploaded(row):
-        object_client().delete_objects([row.key])
-        return False
-    return True
+    return mark_uploaded(row) or _is_stored_by_another(row)
 
 
 def _send(row: StoredObject, descriptor: int) -> None:
     """Writes the object and checks it. Raises StoreUnavailable, and DamagedBlob."""
+    # Before the first byte goes, unless this process has hashed these very bytes when they arrived: another
+    # server that has the file, too, may have written the object of this row already.
+    blobs.verify_open(descriptor, row.sha256)
     client = object_client()
     for beginning in range(1, BEGINNINGS + 1):
         try:
-            if verification.is_verified(row.sha256, os.fstat(descriptor)):
-                # This process has hashed these very bytes when they arrived: the library reads them itself.
-                client.upload(row.key, blobs.path(row.sha256), row.size_bytes)
-            else:
-                _send_hashed(client, row, descriptor)
+            client.upload(row.key, blobs.path(row.sha256), row.size_bytes)
             if row.size_bytes > PART_BYTES and client.object_size(row.key) != row.size_bytes:
                 raise ObjectMissing(f"The store has not put together all parts of {row}.")
             return
@@ -183,29 +178,10 @@ def _send(row: StoredObject, descriptor: int) -> None:
                 raise
 
 
-def _send_hashed(client: ObjectClient, row: StoredObject, descriptor: int) -> None:
-    source = _HashedPieces(descriptor, row.size_bytes)
-    client.upload(row.key, source.pieces(), row.size_bytes)
-    if source.sha256 != row.sha256:
-        client.delete_objects([row.key])
-        blobs.verify_open(descriptor, row.sha256)
-        raise StoreUnavailable(f"{row.sha256} was read with other bytes than it has")
-
-
-class _HashedPieces:
-    """A file that is read once from its beginning, in the pieces in which it is sent."""
-
-    def __init__(self, descriptor: int, size: int) -> None:
-        self._descriptor, self._size = descriptor, size
-        self._digest = hashlib.sha256()
-
-    def pieces(self) -> Iterator[bytes]:
-        length, offset = part_length(self._size), 0
-        while piece := os.pread(self._descriptor, length, offset):
-            self._digest.update(piece)
-            offset += len(piece)
-            yield piece
-
-    @property
-    def sha256(self) -> str:
-        return self._digest.hexdigest()
+def _is_stored_by_another(row: StoredObject) -> bool:
+    """Returns whether another server, which has the file on its own disk, too, has uploaded it meanwhile.
+    Deletes the object if no row of it is left; that of a deleted file goes with its row."""
+    current = StoredObject.objects.filter(pk=row.pk).first()
+    if current is None:
+        object_client().delete_objects([row.key])
+    return current is not None and current.state == ObjectState.STORED

@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +21,7 @@ from workspaces.object_store.client import PART_BYTES, object_client
 from workspaces.object_store.errors import StoreUnavailable
 from workspaces.object_store.models import ObjectState, StoredObject
 from workspaces.stored_files import blob_cache, blob_uploads, blobs
+from workspaces.stored_files.object_sweep import delete_expired_objects
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SMALL = b"a checkpoint"
@@ -121,18 +124,58 @@ def test_one_that_begins_to_wait_while_another_is_uploaded_does_not_wait_for_its
     assert len(objects(store)) == 2
 
 
-def test_one_that_is_deleted_while_it_is_uploaded_leaves_no_object(store: S3Server) -> None:
-    sha256 = stored(SMALL)
+@contextmanager
+def while_it_is_uploaded(store: S3Server) -> Iterator[None]:
+    """Uploads what waits, and lets the store take it after the body."""
     store.takes.clear()
     upload = threading.Thread(target=blob_uploads.upload_waiting)
     upload.start()
-    while not store.waiting:
-        pass
-    assert blobs.discard(sha256, unkept_since=timezone.now().timestamp() + 60) == len(SMALL)
-    store.takes.set()
-    upload.join()
-    assert objects(store) == {}
+    eventually(lambda: store.waiting)
+    try:
+        yield
+    finally:
+        store.takes.set()
+        upload.join()
+
+
+def test_one_that_is_deleted_while_it_is_uploaded_goes_with_its_row(store: S3Server, settings: Any) -> None:
+    sha256 = stored(SMALL)
+    with while_it_is_uploaded(store):
+        assert blobs.discard(sha256, unkept_since=timezone.now().timestamp() + 60) == len(SMALL)
     assert row_of(sha256).state == ObjectState.DELETED
+    reconfigure(settings, deleted_days=0.0)
+    assert delete_expired_objects() == 1
+    assert objects(store) == {}
+
+
+def test_one_whose_row_is_gone_when_its_upload_ends_leaves_no_object(store: S3Server) -> None:
+    stored(SMALL)
+    with while_it_is_uploaded(store):
+        StoredObject.objects.all().delete()
+    assert objects(store) == {}
+
+
+class TestTwoServersWithTheSameFile:
+    """A node that does not reach one server sends its file to the other, too: each has it on its own disk."""
+
+    @pytest.mark.parametrize("content", [SMALL, LARGE])
+    def test_the_one_that_ends_later_leaves_the_object(self, store: S3Server, content: bytes) -> None:
+        sha256 = stored(content)
+        with while_it_is_uploaded(store):
+            StoredObject.objects.update(state=ObjectState.STORED)
+        assert objects(store) == {f"hub/{row_of(sha256).key}": content}
+        assert blob_uploads.upload_waiting() == 0
+
+    def test_a_damaged_file_does_not_replace_the_object(self, store: S3Server) -> None:
+        sha256 = uploaded(SMALL)
+        row = row_of(sha256)
+        # As the other server sees it, which has read the row a moment before.
+        StoredObject.objects.update(state=ObjectState.WAITING)
+        file = blobs.path(sha256)
+        file.chmod(0o600)
+        file.write_bytes(SMALL.upper())
+        assert not blob_uploads.upload_file(row)
+        assert objects(store) == {f"hub/{row.key}": SMALL}
 
 
 class TestSettings:
