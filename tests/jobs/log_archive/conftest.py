@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -11,9 +10,10 @@ from jobs.log_archive import archive_round
 from jobs.log_archive.open_archives import GRACE
 from jobs.logs import log_store
 from jobs.models import ArchivedLog, Run
-from tests.jobs.builders import Played, running
+from tests.jobs.builders import running
 from tests.stores.s3_server import S3Server
 from tests.workspaces.object_store.conftest import store  # noqa: F401 - a fixture
+from trainhub_launch.report import MemberFact
 from workspaces import process_caches
 from workspaces.access import Principal
 from workspaces.stored_files import blob_uploads, blobs
@@ -29,15 +29,20 @@ DAY_LATER = timedelta(hours=25)
 class EndedRun:
     """A run whose attempt has ended, with its logs below DATA_DIR/runs."""
 
-    def __init__(self, who: Principal, store: S3Server, logs: Mapping[str, bytes]) -> None:  # noqa: F811
+    def __init__(
+        self,
+        who: Principal,
+        store: S3Server,  # noqa: F811
+        logs: Mapping[str, bytes],
+        *ranks: MemberFact,
+    ) -> None:
         self.store = store
-        self.played: Played
         self.played, self.run = running(who)
         for name, content in logs.items():
             for start in range(0, len(content), 2**18):
                 self.played.log(self.run, name, start, content[start : start + 2**18])
         self.played.log(self.run, EVENTS, 0, b"events")
-        self.played.finish(self.run)
+        self.played.finish(self.run, *ranks)
         self.run.refresh_from_db()
         self.ended_at = timezone.now()
 
@@ -83,11 +88,6 @@ def read_whole(run: Run, name: str, limit: int = 2**20) -> bytes:
     while piece := log_store.read(run.pk, 1, name, len(content), limit):
         content += piece
     return content
-
-
-def old_copy(sha256: str) -> None:
-    """Lets the copy of a blob be one that nobody has used for long."""
-    os.utime(blobs.path(sha256), (1, 1))
 
 
 @pytest.fixture

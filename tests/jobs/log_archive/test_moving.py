@@ -35,7 +35,7 @@ from trainhub_launch.log_names import PACKAGES_FILE
 from workspaces import process_caches
 from workspaces.access import Principal
 from workspaces.object_store.models import StoredObject
-from workspaces.stored_files import blob_gc, blob_uploads, blobs, deletions
+from workspaces.stored_files import blob_cache, blob_gc, blob_uploads, blobs, deletions
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
 
@@ -49,9 +49,9 @@ class TestWhole:
         assert {name: log_store.log_facts(ended.id, 1, name) for name in LOGS} == written
         assert {name: read_whole(ended.run, name) for name in LOGS} == LOGS
         assert all(log_store.is_complete(ended.id, 1, name) for name in LOGS)
-        assert {objects(ended.store)[f"hub/{row_of(row.sha256).key}"] for row in ArchivedLog.objects.all()} == {
-            *LOGS.values()
-        }
+        assert {
+            objects(ended.store)[f"hub/{row_of(row.sha256).key}"] for row in ArchivedLog.objects.all()
+        } == {*LOGS.values()}
 
     def test_event_files_and_lists_of_packages_stay(self, ended: EndedRun) -> None:
         log_store.append(ended.id, 1, PACKAGES_FILE, 0, b"{}")
@@ -89,7 +89,7 @@ class TestWhen:
         ended.store_logs()
         assert not LogArchive.objects.exists()
 
-    def test_not_while_the_attempt_runs(self, who: Principal, store: S3Server) -> None:  # noqa: ARG002
+    def test_not_while_the_attempt_runs(self, who: Principal, store: S3Server) -> None:
         played, run = running(who)
         played.log(run, LOG, 0, b"x")
         archive_round.archive_due(timezone.now() + timedelta(days=9))
@@ -218,7 +218,7 @@ class TestTroubles:
         self, ended: EndedRun, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         with monkeypatch.context() as patched:
-            patched.setattr(attempt_logs.blob_cache, "free_bytes", lambda: 0)
+            patched.setattr(blob_cache, "free_bytes", lambda: 0)
             ended.store_logs()
         assert not ArchivedLog.objects.exists()
         assert "Free space there." in caplog.text
@@ -285,7 +285,7 @@ def test_the_sweep_spares_archived_logs(ended: EndedRun) -> None:
 
 
 def _break(patched: pytest.MonkeyPatch, step: str) -> None:
-    """Lets a step end the process, as far as Python can: the second call where a step is made for each log."""
+    """Lets a step end the process, as far as Python can: its second call if it is made for each log."""
     calls: list[Any] = []
 
     def broken(real: Any, at: int = 1) -> Any:

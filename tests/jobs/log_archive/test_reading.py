@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from io import StringIO
 from typing import Any
 
@@ -21,8 +20,7 @@ from jobs.models import ArchivedLog, Attempt, Member
 from jobs.sources.installed_packages import installed_packages
 from tests.hub import eventually
 from tests.jobs.builders import ended as ended_rank
-from tests.jobs.builders import running
-from tests.jobs.log_archive.conftest import DAY_LATER, LINES, LOG, LOGS, EndedRun, drop_copies, read_whole
+from tests.jobs.log_archive.conftest import LINES, LOG, LOGS, EndedRun, drop_copies, read_whole
 from tests.jobs.raw import Headers, bearing
 from tests.people import client_of, token_of
 from tests.stores.s3_server import S3Server
@@ -127,21 +125,15 @@ class TestFollowers:
 
 
 class TestCauses:
-    def test_are_still_read_out_of_the_log(self, who: Principal, store: S3Server) -> None:  # noqa: ARG002
-        played, run = running(who)
+    def test_are_still_read_out_of_the_log(self, who: Principal, store: S3Server) -> None:
         text = b"x\n" * 1000 + b'Traceback (most recent call last):\n  File "a.py", line 3, in f\n    f()\n'
-        played.log(run, LOG, 0, text + b"ValueError: bad value\n")
-        played.finish(run, ended_rank(0, 1))
-        run.refresh_from_db()
-        expected = cause_store.for_run(run)
+        ended = EndedRun(who, store, {LOG: text + b"ValueError: bad value\n"}, ended_rank(0, 1))
+        expected = cause_store.for_run(ended.run)
         assert expected is not None
         assert "bad value" in expected.line
-        ended = EndedRun.__new__(EndedRun)
-        ended.run, ended.played, ended.store = run, played, store
-        ended.ended_at = run.finished_at
         ended.archive()
         Attempt.objects.update(cause=None)
-        assert cause_store.for_run(run) == expected
+        assert cause_store.for_run(ended.run) == expected
 
 
 class TestPackages:
@@ -159,8 +151,8 @@ class TestHttp:
         return bearing(token_of(who.user))
 
     @pytest.fixture
-    async def address(self, client: httpx.AsyncClient, ended: EndedRun) -> AsyncIterator[str]:  # noqa: ARG002
-        yield f"/api/v1/runs/{ended.id}/logs/{LOG}"
+    def address(self, ended: EndedRun) -> str:
+        return f"/api/v1/runs/{ended.id}/logs/{LOG}"
 
     async def test_ranges(
         self, client: httpx.AsyncClient, ended: EndedRun, headers: Headers, address: str
@@ -261,10 +253,8 @@ class TestPages:
             log_store.open_log(ended.id, 1, LOG)
 
 
-def test_another_server_waits_for_an_upload_of_the_first(
-    ended: EndedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The folder of runs is common, that of stored files is not: the file of the log answers meanwhile."""
+def test_before_the_upload_the_common_folder_of_runs_answers(ended: EndedRun) -> None:
+    """The folder of stored files may be another one on each server."""
     ended.store_logs()
     drop_copies()
     assert read_whole(ended.run, LOG) == LINES
