@@ -16,6 +16,7 @@ from jobs.models import LogArchive
 from workspaces.object_store.rows import is_store_used
 from workspaces.object_store.waiting_uploads import waiting_uploads
 from workspaces.servers.exclusive_work import only_once
+from workspaces.servers.server_list import server_states
 
 log = logging.getLogger(__name__)
 MAX_ROUND_S = 60.0
@@ -30,11 +31,16 @@ MAX_WAITING_BYTES = 4 * 2**30
 def archive_due(now: datetime | None = None, *, max_s: float = MAX_ROUND_S) -> int:
     """Stores the logs of attempts that ended longer ago than LOG_ARCHIVE_AFTER_HOURS, and removes files of
     those that the object store has. Returns of how many attempts the last file went. Returns 0 at once
-    without BLOB_STORE, and if another worker is at it."""
-    if not (is_store_used() and settings.LOG_ARCHIVE_AFTER_HOURS):
+    without BLOB_STORE, during an upgrade of several servers, and if another worker is at it."""
+    if not (is_store_used() and settings.LOG_ARCHIVE_AFTER_HOURS) or _is_upgrading():
         return 0
     with only_once("archive-logs", LEASE_S) as may:
         return _run_round(now or timezone.now(), time.monotonic() + max_s) if may else 0
+
+
+def _is_upgrading() -> bool:
+    """Returns whether a server of another version lives, which may not know where the logs are."""
+    return any(row.is_living and row.version != settings.TRAINHUB_VERSION for row in server_states())
 
 
 def _run_round(now: datetime, stop_at: float) -> int:

@@ -8,11 +8,12 @@ import os
 import time
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
 
 from jobs.logs import log_store
+from jobs.logs.models import EPOCH
 from jobs.models import ArchivedLog, Attempt, DataRemoval, LogArchive
 from jobs.states import DataKind
 from workspaces.models import Workspace
@@ -23,7 +24,6 @@ from workspaces.stored_files.blob_writer import BlobWriter
 
 # Logs that are recorded together.
 BATCH = 100
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class DiskFull(Exception):
@@ -31,11 +31,11 @@ class DiskFull(Exception):
 
 
 class RoundBudget:
-    """What one round may still do: until `stop_at` (time.monotonic), and so many bytes."""
+    """What one round may still do: until `stop_at` (time.monotonic), and `max_bytes` that it stores."""
 
-    def __init__(self, stop_at: float, bytes_left: int) -> None:
+    def __init__(self, stop_at: float, max_bytes: int) -> None:
         self._stop_at = stop_at
-        self._bytes_left = bytes_left
+        self._max_bytes = max_bytes
         self._began_s = time.thread_time()
 
     @property
@@ -44,15 +44,15 @@ class RoundBudget:
 
     @property
     def is_spent(self) -> bool:
-        return self.is_late or self._bytes_left <= 0
+        return self.is_late or self._max_bytes <= 0
 
     def close(self) -> None:
         """Lets nothing more be stored in this round."""
-        self._bytes_left = 0
+        self._max_bytes = 0
 
     def spend(self, count: int) -> None:
         """Counts stored bytes, and waits as long as this thread has computed: the worker has other work."""
-        self._bytes_left -= count
+        self._max_bytes -= count
         time.sleep(time.thread_time() - self._began_s)
         self._began_s = time.thread_time()
 
@@ -123,7 +123,7 @@ def _store_log(attempt: Attempt, name: str) -> ArchivedLog:
         while chunk := file.read(blobs.CHUNK_BYTES):
             writer.write(chunk)
         sha256 = writer.finish()
-    written_at = _written_at(facts)
+    written_at = EPOCH + timedelta(microseconds=facts.st_mtime_ns // 1000)
     return ArchivedLog(
         attempt=attempt, name=name, sha256=sha256, size_bytes=writer.size, written_at=written_at
     )
@@ -149,9 +149,7 @@ def _is_same(attempt: Attempt, name: str, log: ArchivedLog | None) -> bool:
         facts = log_store.path(attempt.run_id, attempt.number, name).stat()
     except FileNotFoundError:
         return True
-    return log is not None and (facts.st_size, _written_at(facts)) == (log.size_bytes, log.written_at)
-
-
-def _written_at(facts: os.stat_result) -> datetime:
-    # Of whole numbers, so that it equals what the database returns.
-    return EPOCH + timedelta(microseconds=facts.st_mtime_ns // 1000)
+    return log is not None and (facts.st_size, facts.st_mtime_ns // 1000) == (
+        log.size_bytes,
+        log.written_us,
+    )

@@ -49,8 +49,8 @@ def archived_logs(run_id: str, attempt: int) -> Mapping[str, ArchivedLog]:
     with _lock:
         rows = _attempts.get(key)
     if rows is None:
-        found = ArchivedLog.objects.filter(attempt__run=run_id, attempt__number=attempt)
-        rows = {row.name: row for row in found}
+        query = ArchivedLog.objects.filter(attempt__run=run_id, attempt__number=attempt)
+        rows = {row.name: row for row in query}
         with _lock:
             _attempts[key] = rows
     return rows
@@ -80,7 +80,7 @@ def read_parts(parts: Sequence[LogPart]) -> list[bytes]:
     there = [index for index in absent if parts[index].log.sha256 in readable]
     for index in set(absent) - set(there):
         _raise_if_lost(parts[index].log)
-    with ThreadPoolExecutor(min(READERS, max(1, len(there)))) as pool:
+    with ThreadPoolExecutor(READERS, "log-parts") as pool:
         for index, piece in zip(there, pool.map(read, there), strict=True):
             pieces[index] = piece
     return [piece or b"" for piece in pieces]
@@ -112,8 +112,8 @@ def _objects(hashes: set[str]) -> dict[str, StoredObject]:
     rows: dict[str, StoredObject] = {}
     names = sorted(hashes)
     for start in range(0, len(names), AT_ONCE):
-        found = live_objects().filter(sha256__in=names[start : start + AT_ONCE])
-        rows |= {row.sha256: row for row in found}
+        query = live_objects().filter(sha256__in=names[start : start + AT_ONCE])
+        rows |= {row.sha256: row for row in query}
     return rows
 
 

@@ -164,7 +164,7 @@ def log_facts(run_id: str, attempt: int, name: str) -> LogFacts:
     except (FileNotFoundError, NotADirectoryError):
         if (row := archive_rows(run_id, attempt).get(name)) is None:
             raise
-        return LogFacts(row.size_bytes, int(row.written_at.timestamp() * 1000))
+        return LogFacts(row.size_bytes, row.written_us // 1000)
     return LogFacts(info.st_size, info.st_mtime_ns // 1_000_000)
 
 

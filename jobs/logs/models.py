@@ -4,8 +4,12 @@ Part of `jobs.models`, which every other module imports."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from django.db import models
 from django.utils import timezone
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class LogArchive(models.Model):
@@ -41,3 +45,8 @@ class ArchivedLog(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def written_us(self) -> int:
+        """`written_at` in microseconds since 1970, exactly."""
+        return (self.written_at - EPOCH) // timedelta(microseconds=1)

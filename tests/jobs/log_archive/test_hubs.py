@@ -1,4 +1,4 @@
-"""Real hubs whose logs are in the object store: read by HTTP, by another server, after restorations, and after
+"""Real hubs whose logs are in the object store: read by HTTP, by another server, after restorations, and when
 the hub has left the store."""
 
 from __future__ import annotations
@@ -153,3 +153,8 @@ def test_a_hub_that_leaves_the_store(archived: ArchivedHub, tmp_path: Path) -> N
     left.manage("blobs", "forget-other-stores")
     assert archived.read_by(left) == archived.said
     assert archive(left, 0) == 0
+    # All the way back, as for an earlier version.
+    assert "0 logs are stored files" in left.manage("logs", "to-runs").stdout
+    log = left.data_dir / "runs" / archived.run / "1" / "logs" / LOG
+    assert log.read_bytes() == archived.content
+    assert archived.read_by(left) == archived.said
