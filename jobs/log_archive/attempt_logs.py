@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 
@@ -69,15 +69,17 @@ def store_logs(archive: LogArchive, now: datetime, budget: RoundBudget) -> None:
         log_store.mark_archived(run, number)
     for start in range(0, len(waiting), BATCH):
         batch: list[ArchivedLog] = []
-        for name in waiting[start : start + BATCH]:
-            if budget.is_spent:
-                _record(attempt, batch)
-                return
-            # A retention rule may remove it meanwhile.
-            with suppress(FileNotFoundError):
-                batch.append(_store_log(attempt, name))
-                budget.spend(batch[-1].size_bytes)
-        _record(attempt, batch)
+        try:
+            for name in waiting[start : start + BATCH]:
+                if budget.is_spent:
+                    return
+                # A retention rule may remove it meanwhile.
+                with suppress(FileNotFoundError):
+                    batch.append(_store_log(attempt, name))
+                    budget.spend(batch[-1].size_bytes)
+        finally:
+            # Also before a disk that is full: what was copied need not be copied again.
+            _record(attempt, batch)
     LogArchive.objects.filter(pk=archive.pk).update(stored_at=now)
 
 
@@ -129,7 +131,9 @@ def _store_log(attempt: Attempt, name: str) -> ArchivedLog:
     )
 
 
-def _record(attempt: Attempt, logs: Iterable[ArchivedLog]) -> None:
+def _record(attempt: Attempt, logs: Sequence[ArchivedLog]) -> None:
+    if not logs:
+        return
     with transaction.atomic():
         # A retention rule marks what it removes under the same lock. It removes what was recorded before.
         Workspace.objects.select_for_update(no_key=True).get(pk=attempt.run.workspace_id)

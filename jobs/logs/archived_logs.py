@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -25,8 +26,18 @@ READERS = 16
 # A page reads hundreds of logs of one attempt. The rows of a log never change, and one that is new has its
 # file for much longer than this.
 REUSED_FOR_S = 5.0
+# A request to a store that is away is repeated for longer than a page waits for a log, which then asks anew.
+# Whoever reads within this time after a failure gets its reason at once.
+AWAY_S = 20.0
 _lock = threading.Lock()
 _attempts: TTLCache[tuple[str, int], Mapping[str, ArchivedLog]] = TTLCache(16, REUSED_FOR_S)
+
+
+class _Outage:
+    """The last failure of the store in this process, as a sentence."""
+
+    until = 0.0
+    reason = ""
 
 
 class LogPart(NamedTuple):
@@ -56,10 +67,15 @@ def archived_logs(run_id: str, attempt: int) -> Mapping[str, ArchivedLog]:
     return rows
 
 
-@process_caches.register
 def forget_rows() -> None:
     with _lock:
         _attempts.clear()
+
+
+@process_caches.register
+def forget_all() -> None:
+    forget_rows()
+    _Outage.until = 0.0
 
 
 def read_parts(parts: Sequence[LogPart]) -> list[bytes]:
@@ -80,9 +96,16 @@ def read_parts(parts: Sequence[LogPart]) -> list[bytes]:
     there = [index for index in absent if parts[index].log.sha256 in readable]
     for index in set(absent) - set(there):
         _raise_if_lost(parts[index].log)
-    with ThreadPoolExecutor(READERS, "log-parts") as pool:
-        for index, piece in zip(there, pool.map(read, there), strict=True):
-            pieces[index] = piece
+    if there and time.monotonic() < _Outage.until:
+        raise StoreUnavailable(_Outage.reason)
+    try:
+        with ThreadPoolExecutor(READERS, "log-parts") as pool:
+            for index, piece in zip(there, pool.map(read, there), strict=True):
+                pieces[index] = piece
+    except StoreUnavailable as error:
+        if not error.is_lasting:
+            _Outage.reason, _Outage.until = str(error), time.monotonic() + AWAY_S
+        raise
     return [piece or b"" for piece in pieces]
 
 

@@ -189,6 +189,21 @@ class TestHttp:
         assert several.status_code == 206
         assert LINES[100:110] in several.content
 
+    async def test_while_the_store_is_away_only_the_first_waits_for_it(
+        self, client: httpx.AsyncClient, ended: EndedRun, headers: Headers, address: str
+    ) -> None:
+        await sync_to_async(ended.archive)()
+        ended.store.is_away = True
+        first = await client.get(address, headers=headers)
+        requests = len(ended.store.requests)
+        second = await client.get(address, headers=headers)
+        assert (second.status_code, second.json()) == (503, first.json())
+        assert len(ended.store.requests) == requests
+        ended.store.is_away = False
+        # As after a while.
+        process_caches.clear_all()
+        assert (await client.get(f"{address}?limit=9", headers=headers)).content == LINES[:9]
+
     async def test_a_download_that_begins_before_the_file_goes(
         self, client: httpx.AsyncClient, ended: EndedRun, headers: Headers, address: str
     ) -> None:
