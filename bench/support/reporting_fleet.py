@@ -10,6 +10,7 @@ import struct
 import time
 from array import array
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgpack
@@ -23,6 +24,10 @@ GIB = 1024**3
 MAX_BUCKETS = 6
 GPU_NAMES = tuple(metric.key for metric in GPU_METRICS)
 HOST_NAMES = tuple(metric.key for metric in HOST_METRICS)
+# Nothing that an alert is about: a fleet in which every GPU fires several would measure the alerts.
+COUNTS = {**dict.fromkeys(COUNTERS, 0), "energy_mj": 12345, "pcie_generation": 5, "pcie_width": 16}
+COUNTS |= {"pcie_generation_max": 5, "pcie_width_max": 16}
+HOTTEST = 70.0
 # Stand in encoded bodies where the times belong.
 SENT_AT, BUCKET_START, SAMPLE_START = 1234567890.125, 2_000_000_010, 2_000_000_007
 
@@ -115,11 +120,14 @@ class Teller:
             Block(start, step_s, subjects, metrics, values, values if step_s == BUCKET_S else b"")
             for subjects, metrics in (((HOST,), HOST_NAMES), (self.uuids, GPU_NAMES))
             if subjects
-            for values in [self._matrix(steps * len(subjects) * len(metrics))]
+            for values in [self._matrix(metrics * (steps * len(subjects)))]
         )
 
-    def _matrix(self, count: int) -> bytes:
-        return array("f", [self._numbers.uniform(0, 700) for _ in range(count)]).tobytes()
+    def _matrix(self, metrics: Sequence[str]) -> bytes:
+        return array("f", map(self._number, metrics)).tobytes()
+
+    def _number(self, metric: str) -> float:
+        return 0.0 if metric.startswith("throttled_") else self._numbers.uniform(0, HOTTEST)
 
     def _beat(self) -> Heartbeat:
         return Heartbeat(
@@ -136,15 +144,15 @@ class Teller:
             boot_id=self._agent,
             driver="550.54.15",
             cuda="12.4",
-            numbers={name: self._numbers.uniform(0, 100) for name in HOST_NAMES},
+            numbers={name: self._number(name) for name in HOST_NAMES},
             gpus=tuple(
                 GpuFact(
                     uuid=uuid,
                     index=index,
                     name="Simulated H100",
                     memory_bytes=80 * GIB,
-                    numbers={name: self._numbers.uniform(0, 700) for name in GPU_NAMES},
-                    counters=dict.fromkeys(COUNTERS, 12345),
+                    numbers={name: self._number(name) for name in GPU_NAMES},
+                    counters=COUNTS,
                 )
                 for index, uuid in enumerate(self.uuids)
             ),

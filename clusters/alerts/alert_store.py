@@ -33,6 +33,7 @@ CHANGES_PER_TRANSACTION = 50
 _logged_failures: set[str] = set()
 T = TypeVar("T")
 AlertChange = Callable[[], None]
+Snooze = Mapping[str, object]
 
 
 def evaluate_all(now: datetime) -> None:
@@ -50,10 +51,11 @@ def apply_evaluation(evaluation: RuleEvaluation, now: datetime) -> None:
         # Read again: another worker may have created the same alerts, and rows that were ignored as conflicts
         # have no primary key here.
         open_by_key = _open()
+    snoozes = _lasting_snoozes(now) if any(alert.state == PENDING for alert in open_by_key.values()) else {}
     changes = [
         change
         for alert in open_by_key.values()
-        if (change := _next_change(alert, evaluation, now)) is not None
+        if (change := _next_change(alert, evaluation, snoozes, now)) is not None
     ]
     # A crash between two batches leaves the rest as it was; the next evaluation finds and changes it.
     for batch in _batches(changes, CHANGES_PER_TRANSACTION):
@@ -130,8 +132,11 @@ def _update_seen_at(alert_ids: Sequence[int], now: datetime) -> None:
         Alert.objects.filter(pk__in=batch, seen_at__lt=now).update(seen_at=now)
 
 
-def _next_change(alert: Alert, evaluation: RuleEvaluation, now: datetime) -> AlertChange | None:
-    """Returns the change that an open alert needs, or None when it stays as it is."""
+def _next_change(
+    alert: Alert, evaluation: RuleEvaluation, snoozes: Mapping[str, Snooze], now: datetime
+) -> AlertChange | None:
+    """Returns the change that an open alert needs, or None when it stays as it is. `snoozes`: those that
+    last, of alerts that are over, by their key."""
     case = evaluation.cases.get(alert.key)
     if case is None:
         return None if _is_unknown(alert, evaluation) else _change_for_absent(alert, evaluation, now)
@@ -143,7 +148,7 @@ def _next_change(alert: Alert, evaluation: RuleEvaluation, now: datetime) -> Ale
     if now - alert.seen_at > MAX_UNSEEN:
         return partial(_restart_pending, alert, now)
     return (
-        partial(_fire, alert, case, now)
+        partial(_fire, alert, case, snoozes.get(alert.key, {}), now)
         if now - alert.since >= timedelta(seconds=case.rule.delay_s(evaluation.limits_of(case.node)))
         else None
     )
@@ -187,14 +192,17 @@ def _wake(alert: Alert, now: datetime) -> None:
             notify(current, now, key_end=f":{now:%Y%m%d%H%M%S}")
 
 
-def _snooze_of_last(alert: Alert, now: datetime) -> dict[str, object]:
-    """Returns the snooze of the last alert about the same case, while it lasts: an unstable condition that
-    comes back must not end it."""
-    last = Alert.objects.filter(key=alert.key, state=CLEARED, snoozed_until__gt=now).order_by("-pk").first()
-    return {} if last is None else {"snoozed_until": last.snoozed_until, "snoozed_by": last.snoozed_by}
+def _lasting_snoozes(now: datetime) -> dict[str, Snooze]:
+    """Returns the snoozes that last of alerts that are over, by the key of their case: an unstable condition
+    that comes back must not end one. One query for all, because a whole fleet may fire at once."""
+    over = Alert.objects.filter(state=CLEARED, snoozed_until__gt=now).order_by("pk")
+    return {
+        alert.key: {"snoozed_until": alert.snoozed_until, "snoozed_by": alert.snoozed_by}
+        for alert in over.only("key", "snoozed_until", "snoozed_by")
+    }
 
 
-def _fire(alert: Alert, case: AlertCase, now: datetime) -> None:
+def _fire(alert: Alert, case: AlertCase, snooze: Snooze, now: datetime) -> None:
     lease = case.lease
     fields = {
         "state": FIRING,
@@ -203,7 +211,7 @@ def _fire(alert: Alert, case: AlertCase, now: datetime) -> None:
         "sentence": case.match.sentence,
         "node_id": case.node,
         "holder": lease.holder if lease else "",
-        **_snooze_of_last(alert, now),
+        **snooze,
         "facts": {
             **case.match.facts,
             "cause": case.match.cause,

@@ -11,6 +11,7 @@ from django.utils import timezone
 from jobs.prometheus.launch_delays import launch_delays
 from tests.jobs import builders
 from tests.people import api_client, make_contributor, make_operator, principal_of
+from trainhub.system_page.summary import STARTING_FOR
 from workspaces.hub_metrics.instruments import QUEUED_MESSAGES, REQUEST_SECONDS, ROUND_LATE_SECONDS
 from workspaces.hub_metrics.models import HubProcess
 from workspaces.hub_metrics.publisher import SILENT_AFTER, Publisher
@@ -70,8 +71,13 @@ def test_shows_the_servers_and_what_is_wrong_with_them(
     assert "\ntrainhub_server_warnings 1.0\n" in scraped
 
 
-def test_says_that_no_worker_runs(client: Client) -> None:
+def test_says_that_no_worker_runs_but_not_at_once(client: Client) -> None:
+    Publisher("web", "0.1.0").publish()
     client.force_login(make_operator())
+    page = client.get("/system/").content.decode()
+    assert "The hub was started a moment ago" in page
+    assert "No worker says that it runs" not in page
+    HubProcess.objects.update(started_at=timezone.now() - STARTING_FOR)
     assert "No worker says that it runs" in client.get("/system/").content.decode()
 
 

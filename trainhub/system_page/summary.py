@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
 
@@ -34,6 +34,8 @@ from workspaces.servers.server_list import ServerState, server_states
 from workspaces.states import MailState
 
 MAX_ROUTES = 25
+# Each process says that it runs some seconds after its start.
+STARTING_FOR = timedelta(seconds=40)
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,9 @@ class Backlog:
 
 @dataclass(frozen=True)
 class System:
+    """`asked_at`: when this was so."""
+
+    asked_at: datetime
     window_s: float
     processes: list[ProcessState]
     servers: list[ServerState]
@@ -98,6 +103,12 @@ class System:
     def has_worker(self) -> bool:
         return any(process.kind == "worker" and not process.is_silent for process in self.processes)
 
+    @property
+    def is_starting(self) -> bool:
+        """Whether every process began so recently that others may not have said yet that they run."""
+        began_after = self.asked_at - STARTING_FOR
+        return all(process.is_silent or process.started_at > began_after for process in self.processes)
+
 
 def system_summary(now: datetime) -> System:
     """Returns how the hub is doing at `now`."""
@@ -106,6 +117,7 @@ def system_summary(now: datetime) -> System:
     disk = shutil.disk_usage(settings.DATA_DIR)
     database = settings.DATABASES["default"]["ENGINE"].rpartition(".")[2]
     return System(
+        asked_at=now,
         window_s=max((process.seconds for process in living), default=0.0),
         processes=[_state(process) for process in everyone],
         servers=server_states(),

@@ -72,7 +72,7 @@ async def way(url: str) -> Way:
     address = next((str(item[4][0]) for item in addresses if may_reach(str(item[4][0]), host, port)), None)
     if address is None:
         remedy = "for a program on the hub's own machine, an operator can name its host in WEBHOOK_HOSTS"
-        raise NotSent(f"{host} is at an address that webhooks may not reach; {remedy}.", is_away=True)
+        raise NotSent(f"{host} is at an address that the hub may not reach; {remedy}.", is_away=True)
     literal = f"[{address}]" if ":" in address else address
     netloc = literal if parts.port is None else f"{literal}:{parts.port}"
     return Way(parts._replace(netloc=netloc, fragment="").geturl(), host, parts.netloc)
