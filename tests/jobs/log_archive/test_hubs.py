@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +20,7 @@ from tests.hub import Hub, eventually
 from tests.stores.s3_server import BUCKET, S3Server
 from tests.stores.s3_signatures import KEY_ID, SECRET
 
+pytestmark = pytest.mark.slow
 LOG = "70_driver_log.txt"
 SCRIPT = """
 for number in range(20_000):
@@ -28,6 +31,34 @@ from datetime import timedelta
 from django.utils import timezone
 from jobs.log_archive import archive_round
 print(archive_round.archive_due(timezone.now() + timedelta(hours=25, minutes={minutes})))
+"""
+KILLED = """
+import contextlib, os, signal
+from pathlib import Path
+from jobs.log_archive import attempt_logs
+
+def end(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+@contextlib.contextmanager
+def end_after():
+    yield True
+    end()
+
+{step}
+"""
+# Each ends a process before the step, or in its middle.
+STEPS = {
+    "attempt_logs.log_store.mark_archived = end": 0,
+    "attempt_logs.BlobWriter.finish = end": 0,
+    "attempt_logs._record = end": 0,
+    "attempt_logs.deletions.allowed = end": 3,
+    "Path.unlink = end": 3,
+    "attempt_logs.deletions.allowed = end_after": 3,
+}
+UPLOAD = """
+from workspaces.stored_files import blob_uploads
+blob_uploads.upload_waiting()
 """
 READ = """
 import hashlib, os
@@ -59,8 +90,7 @@ class ArchivedHub(NamedTuple):
         return [str(len(self.content)), "19999", "True", hashlib.sha256(self.content).hexdigest()]
 
     def read_by(self, hub: Hub) -> list[str]:
-        script = READ.format(run=self.run, log=LOG)
-        return hub.manage("shell", "--no-imports", "-c", script).stdout.split()
+        return shell(hub, READ.format(run=self.run, log=LOG)).stdout.split()
 
 
 def access(server: S3Server) -> dict[str, str]:
@@ -73,8 +103,17 @@ def access(server: S3Server) -> dict[str, str]:
 
 
 def archive(hub: Hub, minutes: int) -> int:
-    said = hub.manage("shell", "--no-imports", "-c", ARCHIVE.format(minutes=minutes)).stdout
-    return int(said.split()[-1])
+    return int(shell(hub, ARCHIVE.format(minutes=minutes)).stdout.split()[-1])
+
+
+def shell(hub: Hub, script: str, *, check: bool = True) -> subprocess.CompletedProcess[str]:
+    return hub.manage("shell", "--no-imports", "-c", script, check=check)
+
+
+def copy_of(hub: Hub, folder: Path) -> Hub:
+    copy = Hub(folder / "data", **hub.settings)
+    shutil.copytree(hub.data_dir, copy.data_dir, ignore=shutil.ignore_patterns("run", "valkey"))
+    return copy
 
 
 def drop_copies(hub: Hub) -> None:
@@ -144,8 +183,7 @@ def test_a_restoration_by_content_onto_a_disk(archived: ArchivedHub, tmp_path: P
 
 
 def test_a_hub_that_leaves_the_store(archived: ArchivedHub, tmp_path: Path) -> None:
-    left = Hub(tmp_path / "data", **archived.hub.settings)
-    shutil.copytree(archived.hub.data_dir, left.data_dir, ignore=shutil.ignore_patterns("run", "valkey"))
+    left = copy_of(archived.hub, tmp_path)
     left.settings["BLOB_CACHE_BYTES"] = "0"
     left.manage("blobs", "to-disk")
     for name in archived.access:
@@ -158,3 +196,19 @@ def test_a_hub_that_leaves_the_store(archived: ArchivedHub, tmp_path: Path) -> N
     log = left.data_dir / "runs" / archived.run / "1" / "logs" / LOG
     assert log.read_bytes() == archived.content
     assert archived.read_by(left) == archived.said
+
+
+def test_a_worker_that_is_killed_at_any_step_loses_nothing(archived: ArchivedHub, tmp_path: Path) -> None:
+    hub = copy_of(archived.hub, tmp_path)
+    hub.settings["LOG_ARCHIVE_AFTER_HOURS"] = "0"
+    hub.manage("logs", "to-runs")
+    del hub.settings["LOG_ARCHIVE_AFTER_HOURS"]
+    for step, minutes in STEPS.items():
+        if minutes:
+            archive(hub, 0)
+            shell(hub, UPLOAD)
+        killed = shell(hub, KILLED.format(step=step) + ARCHIVE.format(minutes=minutes), check=False)
+        assert killed.returncode == -signal.SIGKILL, (step, killed.stderr)
+        assert archived.read_by(hub) == archived.said, step
+    assert archive(hub, 3) == 1
+    assert archived.read_by(hub) == archived.said
