@@ -3,6 +3,7 @@ its silences."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,7 +15,9 @@ from jobs.logs.archived_logs import LogPart
 from jobs.logs.log_timestamps import LogSilence, LogTimeline
 from jobs.models import Attempt, Member, Run
 from jobs.states import MEMBER_FINAL
+from workspaces.object_store.errors import StoreUnavailable
 
+log = logging.getLogger(__name__)
 # Each tail costs two more files to read: the log and its arrival times.
 MAX_TAILS = 512
 TAIL_BYTES = 2048
@@ -131,18 +134,24 @@ def _lane(
 
 
 def _tails(attempt_key: tuple[str, int], names: Sequence[str]) -> dict[str, bytes]:
-    """Returns the last bytes of each of these logs. Those of the object store are read at the same time."""
+    """Returns the last bytes of each of these logs. Those of the object store are read at the same time; they
+    are missing while it is away."""
     archive = log_store.archive_rows(*attempt_key)
-    # An archived log may still have its file.
-    remote = [
-        archive[name] for name in names if name in archive and not log_store.path(*attempt_key, name).exists()
-    ]
-    parts = [LogPart.from_range(row, row.size_bytes - TAIL_BYTES, TAIL_BYTES) for row in remote]
-    tails = {row.name: tail for row, tail in zip(remote, archived_logs.read_parts(parts), strict=True)}
+    remote, tails = [], {}
     for name in names:
-        if name not in tails:
+        # An archived log may still have its file.
+        if name in archive and not log_store.path(*attempt_key, name).exists():
+            row = archive[name]
+            remote.append(LogPart.from_range(row, row.size_bytes - TAIL_BYTES, TAIL_BYTES))
+        else:
             begin = max(0, log_store.size(*attempt_key, name) - TAIL_BYTES)
             tails[name] = log_store.read(*attempt_key, name, begin, TAIL_BYTES)
+    try:
+        for part, tail in zip(remote, archived_logs.read_parts(remote), strict=True):
+            tails[part.log.name] = tail
+    except StoreUnavailable as error:
+        # The lanes are of use without last lines, and whoever opens a log gets the reason.
+        log.warning("The last lines of %s logs are not shown: %s", len(remote), error)
     return tails
 
 

@@ -250,8 +250,10 @@ class TestPages:
         answer = browser.get(f"/api/v1/runs/{ended.id}/logs/search/?q=line")
         assert answer.status_code == 503
         assert "BLOB_STORE_ENDPOINT" in answer.json()["title"] + answer.json().get("detail", "")
-        # The list of logs needs no store.
+        # The list of logs needs no store, and the lanes go on without last lines.
         assert browser.get(f"/api/v1/runs/{ended.id}/logs/").status_code == 200
+        lane = browser.get(f"/runs/{ended.run.number}/lanes/").json()["lanes"][0]
+        assert (lane["size"], lane["line"]) == (len(LINES), "")
 
     def test_a_lost_object_is_named(self, ended: EndedRun) -> None:
         ended.archive()
