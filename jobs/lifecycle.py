@@ -20,7 +20,7 @@ from live.publish import publish_on_commit
 from live.topics import run_topic, runs_topic
 from trainhub_launch.states import Phase
 from workspaces.database.compiled_queries import compiled
-from workspaces.database.compiled_updates import update_rows
+from workspaces.database.compiled_writes import insert_row, update_rows
 
 
 def advance(
@@ -52,8 +52,9 @@ def advance(
         if run is None:
             return False
         # In the same transaction as the state: the events of a run tell its whole story, without gaps.
-        RunEvent.objects.create(
-            run=run,
+        insert_row(
+            RunEvent,
+            run_id=run.pk,
             attempt=run.attempt,
             from_state=run.state,
             to_state=to,

@@ -9,6 +9,7 @@ from typing import Any
 from celery import Celery, bootsteps
 from celery.beat import EmbeddedService
 from celery.exceptions import SecurityWarning
+from celery.signals import worker_ready
 from click import Option
 from kombu.utils.imports import symbol_by_name
 
@@ -19,6 +20,7 @@ LOCAL_TASKS = "trainhub.worker.local_tasks:LocalTasks"
 LEADERSHIP = "trainhub.worker.leadership:leadership"
 MEASUREMENTS = "trainhub.worker.measurements:PublishedMeasurements"
 SCHEDULER = "trainhub.worker.scheduler:PatientScheduler"
+SPARE_LASTING_OBJECTS = "trainhub.serving.preload:spare_lasting_objects"
 app = Celery("trainhub")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
@@ -71,6 +73,11 @@ class Measurements(bootsteps.StartStopStep):
 
     def create(self, parent: Any) -> Any:
         return symbol_by_name(MEASUREMENTS)(parent.app)
+
+
+@worker_ready.connect
+def _spare_lasting_objects(**_: object) -> None:
+    symbol_by_name(SPARE_LASTING_OBJECTS)()
 
 
 app.steps["worker"].add(ServerMembership)

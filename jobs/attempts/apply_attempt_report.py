@@ -31,7 +31,7 @@ from live.topics import run_topic
 from trainhub_launch.report import AttemptFact
 from trainhub_launch.states import PHASES, Phase
 from workspaces.database.compiled_queries import compiled
-from workspaces.database.compiled_updates import update_rows
+from workspaces.database.compiled_writes import update_rows
 
 
 def apply_report(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:

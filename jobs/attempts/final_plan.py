@@ -12,7 +12,7 @@ from trainhub_launch.planner import plan
 from trainhub_launch.scheduler.placement import PlacedNode, Placement
 from trainhub_launch.spec_reader import read_spec
 from workspaces.database.compiled_queries import compiled
-from workspaces.database.compiled_updates import update_rows
+from workspaces.database.compiled_writes import update_rows
 
 MAX_PORTS = 64
 

@@ -44,7 +44,7 @@ from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.spec_reader import read_spec
 from trainhub_launch.states import Phase
 from workspaces.database.compiled_queries import compiled
-from workspaces.database.compiled_updates import update_rows
+from workspaces.database.compiled_writes import update_rows
 
 NONCE = re.compile(r"[0-9a-f]{32}\Z")
 CLAIMABLE = (RunState.PROVISIONING, RunState.PREPARING, RunState.RUNNING)

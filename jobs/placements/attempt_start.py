@@ -21,7 +21,7 @@ from trainhub_launch.planner import plan
 from trainhub_launch.scheduler.placement import Placement
 from trainhub_launch.spec import RunSpec
 from workspaces.authentication.token_text import digest
-from workspaces.database.compiled_updates import update_rows
+from workspaces.database.compiled_writes import update_rows
 
 
 def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) -> None:

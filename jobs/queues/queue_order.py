@@ -21,6 +21,10 @@ def in_order(
     """Yields the queued runs of the cluster in the order in which they start; what it takes depends on how
     many of them are read. `used`: the use of the cluster by the workspaces with queued runs, None = as it is
     now. Three queries at most, however many runs there are."""
+    if len(queue.runs) == 1:
+        # As mostly: a run that has just come, for which there is room.
+        yield from queue.runs.values()
+        return
     # The order of those that wait does not depend on what others have used.
     if used is None:
         used = use_of(cluster, workspaces=queue.workspaces())

@@ -31,7 +31,7 @@ from trainhub_launch.spec_reader import read_spec
 from workspaces import audit, background_loop
 from workspaces.access import Principal, archived, lacking
 from workspaces.database.compiled_queries import compiled
-from workspaces.database.compiled_updates import update_rows
+from workspaces.database.compiled_writes import insert_row, update_rows
 from workspaces.models import Workspace
 from workspaces.states import Role
 
@@ -269,8 +269,9 @@ def _create(
         cloned_from=cloned_from,
         priority=named.priority,
     )
-    RunEvent.objects.create(
-        run=run,
+    insert_row(
+        RunEvent,
+        run_id=run.pk,
         to_state=RunState.QUEUED,
         message="Submitted.",
         actor=principal.user.get_username(),

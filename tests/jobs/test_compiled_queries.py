@@ -13,12 +13,12 @@ from django.db.models import F, QuerySet
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from jobs.models import AttemptNode, Run
+from jobs.models import AttemptNode, Run, RunEvent
 from jobs.states import Reason, RunState
 from tests.jobs.builders import Played, launched, node
 from workspaces.access import Principal
 from workspaces.database.compiled_queries import compiled
-from workspaces.database.compiled_updates import update_rows
+from workspaces.database.compiled_writes import insert_row, update_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -108,6 +108,22 @@ def test_an_argument_that_is_not_passed_on_is_refused() -> None:
 
     with pytest.raises(TypeError, match="states does not pass its argument 0 on"):
         compiled(states)("Queued", 1)
+
+
+class TestInserts:
+    def test_adds_a_row_with_defaults(self, who: Principal) -> None:
+        node()
+        run, before = launched(who), timezone.now()
+        insert_row(RunEvent, run_id=run.pk, to_state=RunState.FAILED, message="50 % of %s")
+        added = RunEvent.objects.last()
+        assert added is not None
+        assert (added.run, added.to_state, added.message) == (run, "Failed", "50 % of %s")
+        assert (added.from_state, added.reason, added.actor, added.attempt) == ("", "", "", 0)
+        assert added.at >= before
+
+    def test_names_that_are_no_columns_are_refused(self) -> None:
+        with pytest.raises(FieldDoesNotExist, match="RunEvent has no column of the attribute 'run'"):
+            insert_row(RunEvent, run=1)
 
 
 class TestUpdates:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
+from django.core.handlers.asgi import ASGIHandler
+from django.http import HttpRequest
 
 from trainhub.asgi import application
 from trainhub.web.request_times import RequestTimes
@@ -64,6 +67,29 @@ async def test_a_request_whose_client_has_gone_is_no_fault_of_the_hub() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert answers("GET", "(unknown)", "canceled") == before + 1
+
+
+async def test_one_that_django_leaves_without_an_answer_is_none_either() -> None:
+    before = answers("GET", "/slow/", "canceled")
+    messages = iter(({"type": "http.request", "body": b"", "more_body": False}, {"type": "http.disconnect"}))
+
+    async def view(_: HttpRequest) -> None:
+        await asyncio.sleep(30)
+
+    async def receive() -> dict[str, Any]:
+        return dict(next(messages))
+
+    async def app(inner: Any, receive: Any, send: Any) -> None:
+        inner["route"] = SimpleNamespace(path="/slow/")
+        handler = ASGIHandler()
+        handler.get_response_async = view  # type: ignore[assignment]
+        await handler(inner, receive, send)
+
+    async def send(_: object) -> None:
+        raise AssertionError("nobody is there for an answer")
+
+    await RequestTimes(app)({**scope(), "query_string": b""}, receive, send)
+    assert answers("GET", "/slow/", "canceled") == before + 1
 
 
 async def test_one_that_raises_is() -> None:

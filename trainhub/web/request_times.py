@@ -30,7 +30,8 @@ class RequestTimes:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status, route = time.perf_counter(), "5xx", [UNKNOWN]
+        # Django ends without an answer where the client has gone.
+        started, status, route = time.perf_counter(), "canceled", [UNKNOWN]
 
         async def noting(message: Message) -> None:
             nonlocal status
@@ -44,6 +45,9 @@ class RequestTimes:
         except asyncio.CancelledError:
             # The client has gone, or the server ends.
             status = "canceled"
+            raise
+        except Exception:
+            status = "5xx"
             raise
         finally:
             # Starlette notes the route that it has chosen; what it does not know is Django's.

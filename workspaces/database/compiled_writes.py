@@ -1,0 +1,106 @@
+"""Updates and inserts whose SQL is built once in the life of a process, for the way of a run and the reports
+of nodes.
+
+`QuerySet.update` and `create` build their SQL anew each time, which takes longer than the database needs for
+it (`workspaces.database.compiled_queries`). Both functions name fields by attribute, as `run_id`, send no
+signals, and raise what the database raises."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.core.exceptions import FieldDoesNotExist
+from django.db import DEFAULT_DB_ALIAS, connections, models, transaction
+
+Model = type[models.Model]
+
+
+def update_rows(model: Model, where: Mapping[str, object], **values: object) -> int:
+    """Sets `values` in the rows whose fields in `where` have these values, and returns how many these are.
+    "pk" is a field of `where`, too. Raises TypeError for None in `where`, which no row would equal."""
+    if None in where.values():
+        raise TypeError("update_rows compares with values, not with None")
+    connection = connections[DEFAULT_DB_ALIAS]
+    sql, fields, conditions = _update(connection.vendor, model, tuple(values), tuple(where))
+    new = [
+        field.get_db_prep_save(value, connection)
+        for field, value in zip(fields, values.values(), strict=True)
+    ]
+    compared = [
+        field.get_db_prep_value(value, connection)
+        for field, value in zip(conditions, where.values(), strict=True)
+    ]
+    return _execute(sql, new + compared)
+
+
+def insert_row(model: Model, **values: object) -> None:
+    """Adds a row with these values, and the defaults of all other fields. The database makes its key."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    sql, given, others = _insert(connection.vendor, model, tuple(values))
+    new = [
+        field.get_db_prep_save(value, connection) for field, value in zip(given, values.values(), strict=True)
+    ]
+    _execute(sql, new + [field.get_db_prep_save(field.get_default(), connection) for field in others])
+
+
+def _execute(sql: str, parameters: list[Any]) -> int:
+    # A transaction that goes on after an error is rolled back, as with Django's own writes.
+    with (
+        transaction.mark_for_rollback_on_error(DEFAULT_DB_ALIAS),
+        connections[DEFAULT_DB_ALIAS].cursor() as cursor,
+    ):
+        cursor.execute(sql, parameters)
+        return int(cursor.rowcount)
+
+
+# Kinds of databases quote names differently: `vendor` is part of what the statements are kept by. All names
+# in them come from models.
+@functools.cache
+def _update(
+    vendor: str,  # noqa: ARG001
+    model: Model,
+    values: tuple[str, ...],
+    where: tuple[str, ...],
+) -> tuple[str, list[models.Field[Any, Any]], list[models.Field[Any, Any]]]:
+    fields, conditions = [_field(model, name) for name in values], [_field(model, name) for name in where]
+    new = ", ".join(f"{column} = %s" for column in _columns(fields))
+    compared = " AND ".join(f"{column} = %s" for column in _columns(conditions))
+    return f"UPDATE {_table(model)} SET {new} WHERE {compared}", fields, conditions  # noqa: S608
+
+
+@functools.cache
+def _insert(
+    vendor: str,  # noqa: ARG001
+    model: Model,
+    values: tuple[str, ...],
+) -> tuple[str, list[models.Field[Any, Any]], list[models.Field[Any, Any]]]:
+    given = [_field(model, name) for name in values]
+    others = [
+        field
+        for field in model._meta.concrete_fields
+        if field not in given and field is not model._meta.auto_field and not field.has_db_default()
+    ]
+    columns = list(_columns([*given, *others]))
+    marks = ", ".join(["%s"] * len(columns))
+    return f"INSERT INTO {_table(model)} ({', '.join(columns)}) VALUES ({marks})", given, others  # noqa: S608
+
+
+def _table(model: Model) -> str:
+    return connections[DEFAULT_DB_ALIAS].ops.quote_name(model._meta.db_table)
+
+
+def _columns(fields: Iterable[models.Field[Any, Any]]) -> Iterable[str]:
+    quote = connections[DEFAULT_DB_ALIAS].ops.quote_name
+    return (quote(field.column or "") for field in fields)
+
+
+def _field(model: Model, name: str) -> models.Field[Any, Any]:
+    fields: dict[str, models.Field[Any, Any]] = {
+        field.attname: field for field in model._meta.concrete_fields
+    }
+    field = model._meta.pk if name == "pk" else fields.get(name)
+    if field is None:
+        raise FieldDoesNotExist(f"{model.__name__} has no column of the attribute {name!r}")
+    return field
