@@ -30,6 +30,7 @@ from tests.workspaces.object_store.files import objects, row_of
 from trainhub_launch.log_names import PACKAGES_FILE
 from workspaces import process_caches
 from workspaces.access import Principal
+from workspaces.servers.models import ServerProcess
 from workspaces.stored_files import blob_gc, blob_uploads
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
@@ -131,6 +132,19 @@ class TestWhen:
         ended.store_logs()
         assert LogArchive.objects.count() == 2
         assert second.id in ArchivedLog.objects.values_list("attempt__run", flat=True)
+
+
+@pytest.mark.postgresql
+def test_not_while_a_server_of_another_version_lives(ended: EndedRun) -> None:
+    now = timezone.now()
+    server = ServerProcess(id="a", name="web-1", machine="m", role="web", version="0.0.1")
+    server.started_at = server.renewed_at = now
+    server.save()
+    ended.store_logs()
+    assert not ArchivedLog.objects.exists()
+    ServerProcess.objects.update(renewed_at=now - timedelta(hours=1))
+    ended.store_logs()
+    assert ArchivedLog.objects.exists()
 
 
 class TestLateBytes:
