@@ -29,6 +29,8 @@ class JobsConfig(AppConfig):
             workspace="checkpoint__run__workspace",
             person="checkpoint__run__created_by",
         )
+        # What logs take counts against a workspace by the sizes that nodes report.
+        blob_names.add_shared(self.get_model("ArchivedLog"))
         RUN_TABLES.append(RunTable(self.get_model("DataRemoval")))
         RUN_TABLES.append(RunTable(self.get_model("DatasetUse")))
         RUN_TABLES.append(RunTable(self.get_model("CheckpointFile"), "checkpoint__run"))
@@ -39,7 +41,7 @@ class JobsConfig(AppConfig):
         RUN_TABLES.append(RunTable(self.get_model("StoredOutput"), "folder__run"))
         RUN_TABLES.append(RunTable(self.get_model("OutputFolder")))
         of_run = ("Artifact", "RunTag", "RunEvent")
-        of_attempt = ("LogProgress", "Member", "AttemptNode")
+        of_attempt = ("LogProgress", "LogArchive", "ArchivedLog", "Member", "AttemptNode")
         RUN_TABLES.extend(RunTable(self.get_model(name)) for name in of_run)
         RUN_TABLES.append(RunTable(self.get_model("SentBlob"), "part__attempt__run"))
         RUN_TABLES.extend(RunTable(self.get_model(name), "attempt__run") for name in of_attempt)
@@ -52,4 +54,6 @@ class JobsConfig(AppConfig):
         curves = apps.get_model("clusters", "StoredSeries")
         data_tables.TABLES.append(DataTable(DataKind.OUTPUTS, artifact))
         data_tables.TABLES.append(DataTable(DataKind.OUTPUTS, checkpoint_file, "checkpoint__run"))
+        archived_log = self.get_model("ArchivedLog")
+        data_tables.TABLES.append(DataTable(DataKind.LOGS, archived_log, "attempt__run"))
         data_tables.TABLES.append(DataTable(DataKind.TELEMETRY, curves, "holder", "data"))

@@ -20,6 +20,8 @@ from jobs.hub_files.models import FileFetch as FileFetch  # noqa: PLC0414  # exp
 from jobs.lineage.models import DatasetOrigin as DatasetOrigin  # noqa: PLC0414  # exported
 from jobs.lineage.models import DatasetUse as DatasetUse  # noqa: PLC0414  # exported
 from jobs.log_shipping.models import LogTarget as LogTarget  # noqa: PLC0414  # exported
+from jobs.logs.models import ArchivedLog as ArchivedLog  # noqa: PLC0414  # exported
+from jobs.logs.models import LogArchive as LogArchive  # noqa: PLC0414  # exported
 from jobs.prepared_environments import PreparedEnvironment as PreparedEnvironment  # noqa: PLC0414  # exported
 from jobs.querysets import COUNT_COLUMNS, RunQuerySet
 from jobs.retention_rules.models import DataRemoval as DataRemoval  # noqa: PLC0414  # exported
@@ -268,10 +270,8 @@ class RunEvent(models.Model):
 
 class Artifact(models.Model):
     """An output file of a run: uploaded from outputs/ or logs/ after an attempt, or logged by its script.
-    `sha256` names the blob with its bytes.
-
-    Files of external runs belong to attempt 0. `node_rank`: the node that uploaded the file; None for a
-    logged one."""
+    `sha256` names the blob with its bytes. Files of external runs belong to attempt 0. `node_rank`: the node
+    that uploaded the file; None for a logged one."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="artifacts")
     attempt = models.PositiveIntegerField()

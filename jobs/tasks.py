@@ -110,5 +110,12 @@ def ship_logs() -> None:
 
 
 @shared_task(ignore_result=True)
+def archive_logs() -> None:
+    if settings.BLOB_STORE is not None:
+        # As above: most hubs keep their logs on the disk.
+        import_string("jobs.log_archive.archive_round.archive_due")()
+
+
+@shared_task(ignore_result=True)
 def measure_disk() -> None:
     disk_use.measure_limited()

@@ -27,6 +27,7 @@ class TaskName(StrEnum):
     RESOLVE_MISSED = "environments.tasks.resolve_missed"
     ADVANCE_LISTING = "jobs.tasks.advance_listing"
     ADVANCE_VERSION = "jobs.tasks.advance_version"
+    ARCHIVE_LOGS = "jobs.tasks.archive_logs"
     CANCEL_OUTSIDE = "jobs.tasks.cancel_outside"
     END_ABANDONED_RUNS = "jobs.tasks.end_abandoned_runs"
     FETCH_FILES = "jobs.tasks.fetch_files"

@@ -16,6 +16,7 @@ from jobs.log_shipping.backlog import MAX_BATCH_BYTES, UnshippedLines
 from jobs.log_shipping.batches import BatchDelivery
 from jobs.log_shipping.log_requests import LogConnection, TargetUnavailable
 from jobs.log_shipping.models import LogTarget
+from workspaces.object_store.errors import StoreUnavailable
 from workspaces.servers.exclusive_work import only_once
 
 log = logging.getLogger(__name__)
@@ -47,11 +48,12 @@ def ship_target(target: LogTarget) -> None:
     try:
         _ship_waiting(target, waiting)
         progress.close_finished(target, timezone.now())
-    except (TargetUnavailable, targets.TargetUnusable) as error:
+    # The lines of old attempts come from the object store, which may be away as well.
+    except (TargetUnavailable, targets.TargetUnusable, StoreUnavailable) as error:
         if not target.failures:
             log.warning("Lines for %s wait: %s", target, error)
         retry_after_s = error.retry_after_s if isinstance(error, TargetUnavailable) else None
-        targets.record_failure(target, error.message, retry_after_s, timezone.now())
+        targets.record_failure(target, str(error), retry_after_s, timezone.now())
         # What was on its way waits again.
         waiting = UnshippedLines(progress.open_progress(target), settings.LOG_LINE_BYTES)
     except progress.Overtaken:

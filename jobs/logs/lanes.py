@@ -3,17 +3,21 @@ its silences."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.utils import timezone
 
-from jobs.logs import log_store
+from jobs.logs import archived_logs, log_store
+from jobs.logs.archived_logs import LogPart
 from jobs.logs.log_timestamps import LogSilence, LogTimeline
 from jobs.models import Attempt, Member, Run
 from jobs.states import MEMBER_FINAL
+from workspaces.object_store.errors import StoreUnavailable
 
+log = logging.getLogger(__name__)
 # Each tail costs two more files to read: the log and its arrival times.
 MAX_TAILS = 512
 TAIL_BYTES = 2048
@@ -87,7 +91,10 @@ def build_lanes(run: Run, attempt: int, members: Sequence[Member], failed: Membe
     min_gap_ms = max(MIN_GAP_MS, (to_ms - from_ms) // GAPS_PER_SPAN)
     # The logs of ranks come first, also those without bytes yet, so that the limit cuts off other logs first.
     names = [*own, *(name for name in sizes if name not in own)]
-    without_times = [Lane(name, sizes.get(name, 0), member=own.get(name)) for name in names]
+    tails = _tails((run.pk, attempt), [name for name in names[:MAX_TAILS] if sizes.get(name)])
+    without_times = [
+        Lane(name, sizes.get(name, 0), tails.get(name, b""), member=own.get(name)) for name in names
+    ]
     all_lanes = [
         _lane(lane, (run.pk, attempt), lives.get(lane.name), min_gap_ms, is_read=index < MAX_TAILS)
         for index, lane in enumerate(without_times)
@@ -118,13 +125,34 @@ def _lane(
     min_gap_ms = max(min_gap_ms, MIN_GAP_TO_RHYTHM * times.median_pause_ms())
     return replace(
         lane,
-        tail=log_store.read(*attempt_key, lane.name, max(0, lane.size - TAIL_BYTES), TAIL_BYTES),
         from_ms=began,
         to_ms=ended,
         written_ms=times.last_ms,
         gaps=_gaps(times, began, ended, min_gap_ms),
         min_gap_ms=min_gap_ms,
     )
+
+
+def _tails(attempt_key: tuple[str, int], names: Sequence[str]) -> dict[str, bytes]:
+    """Returns the last bytes of each of these logs. Those of the object store are read at the same time; they
+    are missing while it is away."""
+    archive = log_store.archive_rows(*attempt_key)
+    remote, tails = [], {}
+    for name in names:
+        # An archived log may still have its file.
+        if name in archive and not log_store.path(*attempt_key, name).exists():
+            row = archive[name]
+            remote.append(LogPart.from_range(row, row.size_bytes - TAIL_BYTES, TAIL_BYTES))
+        else:
+            begin = max(0, log_store.size(*attempt_key, name) - TAIL_BYTES)
+            tails[name] = log_store.read(*attempt_key, name, begin, TAIL_BYTES)
+    try:
+        for part, tail in zip(remote, archived_logs.read_parts(remote), strict=True):
+            tails[part.log.name] = tail
+    except StoreUnavailable as error:
+        # The lanes are of use without last lines, and whoever opens a log gets the reason.
+        log.warning("The last lines of %s logs are not shown: %s", len(remote), error)
+    return tails
 
 
 def _span(lives: Iterable[tuple[int | None, int | None]], now_ms: int) -> tuple[int, int]:

@@ -262,7 +262,7 @@ def _search_slot(seconds: float) -> Iterator[bool]:
 
 @contextmanager
 def _open_log(log: SearchedLog) -> Iterator[int]:
-    descriptor = os.open(log_store.path(log.run, log.attempt, log.name), os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = log_store.open_log(log.run, log.attempt, log.name)
     try:
         yield descriptor
     finally:

@@ -3,6 +3,10 @@
 A stored file is a prefix of the node's file, byte for byte; its length is the next offset to send from.
 `sizes.json` beside the logs of an attempt holds the final size of each log; the key "" means that no more
 bytes will arrive for any log.
+
+With BLOB_STORE the logs of attempts that ended some time ago lie among the stored files instead
+(jobs.log_archive moves them): every function here that reads finds them there. An empty file `archived`
+beside them says that the database has rows of such logs.
 """
 
 from __future__ import annotations
@@ -11,20 +15,25 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from django.conf import settings
 
+from jobs.logs import archived_logs
+from jobs.logs.archived_logs import LogPart
+from jobs.logs.models import ArchivedLog
 from trainhub_launch.eventfiles import is_event_file
 from trainhub_launch.log_names import PACKAGES_FILE
+from workspaces.object_store.rows import is_store_used
 
 RUN_ID = re.compile(r"[0-9a-f]{32}\Z")
 MAX_NAME_BYTES = 500
 MAX_DEPTH = 16
 SIZES = "sizes.json"
+ARCHIVE_MARK = "archived"
 
 
 class BadLogName(ValueError):
@@ -37,6 +46,17 @@ class MissingLogBytes(ValueError):
     def __init__(self, next_offset: int) -> None:
         super().__init__(f"the next expected byte is {next_offset}")
         self.next_offset = next_offset
+
+
+class LogArchived(ValueError):
+    """The log has moved to the stored files: no more bytes belong to it."""
+
+
+class LogFacts(NamedTuple):
+    """`size`: in bytes; `written_ms`: when the last of them was stored (milliseconds since 1970)."""
+
+    size: int
+    written_ms: int
 
 
 def run_folder(run_id: str, attempt: int | None = None) -> Path:
@@ -73,11 +93,33 @@ def _is_event_file_of_outputs(name: str) -> bool:
 def log_sizes(run_id: str, attempt: int) -> dict[str, int]:
     """Returns every log's name and stored size by name, without what travels like a log and is none: the
     event files of TensorBoard, and the lists of installed packages."""
+    archived = {name: row.size_bytes for name, row in archive_rows(run_id, attempt).items()}
+    return dict(sorted((archived | local_log_sizes(run_id, attempt)).items()))
+
+
+def local_log_sizes(run_id: str, attempt: int) -> dict[str, int]:
+    """Returns the same of those logs that lie below DATA_DIR/runs."""
     return {
         name: size
         for name, size in _stored_sizes(run_id, attempt).items()
         if not (is_event_file(name) or name.endswith(PACKAGES_FILE))
     }
+
+
+def archive_rows(run_id: str, attempt: int) -> Mapping[str, ArchivedLog]:
+    """Returns the logs of an attempt that lie among the stored files, by name. Takes no query for an attempt
+    that has none."""
+    folder = run_folder(run_id, attempt)
+    # The folder of an ended attempt may be lost with its disk: its logs are not.
+    if (folder / ARCHIVE_MARK).exists() or (is_store_used() and not folder.exists()):
+        return archived_logs.archived_logs(run_id, attempt)
+    return {}
+
+
+def mark_archived(run_id: str, attempt: int) -> None:
+    """Lets readers look for the logs of an attempt among the stored files. Nothing if its folder is gone."""
+    with contextlib.suppress(FileNotFoundError):
+        (run_folder(run_id, attempt) / ARCHIVE_MARK).touch(0o600)
 
 
 def event_file_sizes(run_id: str, attempt: int) -> dict[str, int]:
@@ -111,28 +153,56 @@ def size(run_id: str, attempt: int, name: str) -> int:
     try:
         return path(run_id, attempt, name).stat().st_size
     except (FileNotFoundError, NotADirectoryError):
-        return 0
+        row = archive_rows(run_id, attempt).get(name)
+        return 0 if row is None else row.size_bytes
+
+
+def log_facts(run_id: str, attempt: int, name: str) -> LogFacts:
+    """Raises FileNotFoundError for a log without stored bytes."""
+    try:
+        info = path(run_id, attempt, name).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        if (row := archive_rows(run_id, attempt).get(name)) is None:
+            raise
+        return LogFacts(row.size_bytes, row.written_us // 1000)
+    return LogFacts(info.st_size, info.st_mtime_ns // 1_000_000)
 
 
 def read(run_id: str, attempt: int, name: str, offset: int, limit: int) -> bytes:
-    """Returns at most `limit` bytes from `offset`; b"" beyond the end."""
+    """Returns at most `limit` bytes from `offset`; b"" beyond the end. Raises StoreUnavailable."""
+    offset, limit = max(0, offset), max(0, limit)
     try:
         with path(run_id, attempt, name).open("rb") as file:
-            return os.pread(file.fileno(), max(0, limit), max(0, offset))
+            return os.pread(file.fileno(), limit, offset)
     except (FileNotFoundError, NotADirectoryError):
-        return b""
+        row = archive_rows(run_id, attempt).get(name)
+        return b"" if row is None else archived_logs.read_parts([LogPart.from_range(row, offset, limit)])[0]
+
+
+def open_log(run_id: str, attempt: int, name: str) -> int:
+    """Returns a descriptor, to read, of a whole log, which the caller closes. Raises FileNotFoundError and
+    StoreUnavailable."""
+    try:
+        return os.open(path(run_id, attempt, name), os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        if (row := archive_rows(run_id, attempt).get(name)) is None:
+            raise
+        return archived_logs.open_copy(row)
 
 
 def append(run_id: str, attempt: int, name: str, offset: int, data: bytes) -> int:
     """Writes the part of `data` that is not stored yet; returns the new stored length.
 
-    Raises MissingLogBytes if the bytes before `offset` are not stored yet."""
+    Raises MissingLogBytes if the bytes before `offset` are not stored yet, and LogArchived: a new file would
+    hide what has moved."""
     target = path(run_id, attempt, name)
     try:
         descriptor = _open(target)
     except FileNotFoundError:
+        if name in archive_rows(run_id, attempt):
+            raise LogArchived(name) from None
         make_folders(target.parent)
-        descriptor = _open(target)
+        descriptor = _open(target, os.O_CREAT)
     try:
         stored = os.fstat(descriptor).st_size
         if offset > stored:
@@ -167,7 +237,8 @@ def close(run_id: str, attempt: int) -> None:
 def is_complete(run_id: str, attempt: int, name: str) -> bool:
     """Returns whether every byte that the log will ever have is stored."""
     sizes = _sizes(run_id, attempt)
-    return "" in sizes or (name in sizes and size(run_id, attempt, name) >= sizes[name])
+    is_whole = "" in sizes or (name in sizes and size(run_id, attempt, name) >= sizes[name])
+    return is_whole or name in archive_rows(run_id, attempt)
 
 
 def complete_logs(run_id: str, attempt: int, stored: Mapping[str, int]) -> set[str]:
@@ -175,7 +246,8 @@ def complete_logs(run_id: str, attempt: int, stored: Mapping[str, int]) -> set[s
     sizes = _sizes(run_id, attempt)
     if "" in sizes:
         return set(stored)
-    return {name for name, size in stored.items() if name in sizes and size >= sizes[name]}
+    archived = archive_rows(run_id, attempt)
+    return {name for name, size in stored.items() if size >= sizes.get(name, size + 1) or name in archived}
 
 
 def are_stored(run_id: str, attempt: int, sizes: Mapping[str, int]) -> bool:
@@ -184,45 +256,12 @@ def are_stored(run_id: str, attempt: int, sizes: Mapping[str, int]) -> bool:
 
 
 def stored_bytes(run_id: str) -> int:
-    """Returns the total size of the run's files, of all attempts."""
+    """Returns the total size of the run's files below DATA_DIR/runs, of all attempts."""
     return sum(
         (Path(parent) / file).stat().st_size
         for parent, _, files in os.walk(run_folder(run_id))
         for file in files
     )
-
-
-def remove_run(run_id: str) -> None:
-    """Deletes all files that the hub stores for this run."""
-    root = run_folder(run_id)
-    if root.exists():
-        shutil.rmtree(root)
-
-
-def remove_logs(run_id: str) -> None:
-    """Deletes the logs of an ended run with their times, of all attempts, and marks them as complete. Keeps
-    event files and the lists of installed packages."""
-    for attempt in _stored_attempts(run_id):
-        # First, so that nobody waits for the rest of a log.
-        close(run_id, attempt)
-        folder = run_folder(run_id, attempt)
-        for name in log_sizes(run_id, attempt):
-            (folder / "logs" / name).unlink(missing_ok=True)
-        if (folder / "arrivals").exists():
-            shutil.rmtree(folder / "arrivals")
-
-
-def remove_event_files(run_id: str) -> None:
-    """Deletes TensorBoard's event files of an ended run, of all attempts."""
-    for attempt in _stored_attempts(run_id):
-        for name in event_file_sizes(run_id, attempt):
-            (run_folder(run_id, attempt) / "logs" / name).unlink(missing_ok=True)
-
-
-def _stored_attempts(run_id: str) -> list[int]:
-    with contextlib.suppress(FileNotFoundError):
-        return [int(entry.name) for entry in run_folder(run_id).iterdir() if entry.name.isdecimal()]
-    return []
 
 
 def make_folders(target: Path) -> None:
@@ -236,9 +275,9 @@ def make_folders(target: Path) -> None:
         item.mkdir(mode=0o700, exist_ok=True)
 
 
-def _open(target: Path) -> int:
+def _open(target: Path, flags: int = 0) -> int:
     # No O_APPEND: it would make pwrite ignore its offset on Linux.
-    return os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    return os.open(target, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
 
 
 def _sizes(run_id: str, attempt: int) -> dict[str, int]:

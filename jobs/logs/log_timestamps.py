@@ -95,8 +95,8 @@ class LogTimeline:
     @classmethod
     def load(cls, run_id: str, attempt: int, name: str) -> LogTimeline:
         """Reads the arrivals of a log. Raises FileNotFoundError for a log without stored bytes."""
-        info = log_store.path(run_id, attempt, name).stat()
-        return cls(_read(_path((run_id, attempt, name))), info.st_size, info.st_mtime_ns // 1_000_000)
+        facts = log_store.log_facts(run_id, attempt, name)
+        return cls(_read(_path((run_id, attempt, name))), facts.size, facts.written_ms)
 
     def __init__(self, words: array[int], size: int, mtime_ms: int) -> None:
         self.size = size

@@ -124,6 +124,9 @@ def _store(session: NodeSession, chunk: LogChunk, name: str, now: datetime) -> i
     # A chunk was lost, or the node starts anew: it continues at what is stored here.
     except log_store.MissingLogBytes as hole:
         return hole.next_offset
+    # Of a node that has come back long after its attempt was settled: it need not send more.
+    except log_store.LogArchived:
+        return chunk.offset + len(chunk.data)
     # No page shows lines of an event file: it is read as metrics.
     if after > before and not is_event_file(name):
         is_late = session.late_logs.is_late(chunk.run, chunk.attempt, name, before)

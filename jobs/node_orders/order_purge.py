@@ -9,7 +9,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from jobs.logs import log_store
+from jobs.logs import log_removal
 from jobs.node_orders.work_order import WorkOrder
 from workspaces.stored_files import deletions
 
@@ -32,7 +32,7 @@ def _remove_logs(kind: type[WorkOrder], stored: Iterator[str]) -> None:
         existing = set(kind.rows().filter(pk__in=names).values_list("pk", flat=True))
         for name in names:
             if name not in existing:
-                log_store.remove_run(name)
+                log_removal.remove_run(name)
 
 
 def _stored(is_id: Callable[[str], bool]) -> Iterator[str]:

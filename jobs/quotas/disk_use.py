@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from clusters.models import DiskUse, Quota
 from jobs.logs import log_store
-from jobs.models import DataRemoval, Member, Run
+from jobs.models import ArchivedLog, DataRemoval, Member, Run
 from jobs.states import FINAL, DataKind, RunKind
 from workspaces.models import Workspace
 from workspaces.stored_files import blob_names
@@ -98,5 +98,12 @@ def _log_bytes(workspace: Workspace) -> defaultdict[int | None, int]:
         sizes[person] += size
     for run, person in active.values_list("pk", "created_by"):
         sizes[person] += log_store.stored_bytes(run)
+    # Of earlier attempts of runs that are tried again.
+    archived = ArchivedLog.objects.filter(
+        attempt__run__in=active, attempt__log_archive__done_at__isnull=False
+    )
+    by_person = archived.order_by().values_list("attempt__run__created_by").annotate(Sum("size_bytes"))
+    for person, size in by_person:
+        sizes[person] += size
     sizes[_LOGS] = sum(sizes.values())
     return sizes

@@ -20,7 +20,7 @@ from django.utils import timezone
 from clusters.models import Lease
 from clusters.telemetry import attempt_curves
 from jobs.errors import Conflict
-from jobs.logs import log_store
+from jobs.logs import log_removal
 from jobs.models import Experiment, Run
 from jobs.retention.deletion import PURGE_STARTED
 from jobs.retention.purge_registry import RUN_TABLES
@@ -149,7 +149,7 @@ def _purge_one(run: Run, before: Callable[[Run], object]) -> bool:
     if not Run.objects.deleted().filter(pk=run.pk).update(deleted_at=PURGE_STARTED):
         return False
     before(run)
-    log_store.remove_run(run.pk)
+    log_removal.remove_run(run.pk)
     attempt_curves.delete_curves(run.pk)
     for belonging in RUN_TABLES:
         delete_rows(belonging.for_runs(run.pk))

@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 
 from jobs.checkpoints.states import USABLE, CheckpointState
-from jobs.logs import log_store
+from jobs.logs import log_removal
 from jobs.models import Checkpoint, DataRemoval, Member, Run
 from jobs.retention import run_purge
 from jobs.retention_rules.data_tables import TABLES
@@ -19,8 +19,8 @@ from jobs.states import DataKind, RunKind
 
 # What else is removed of a run, by its id.
 FILES: dict[DataKind, list[Callable[[str], object]]] = defaultdict(list)
-FILES[DataKind.LOGS].append(log_store.remove_logs)
-FILES[DataKind.METRICS].append(log_store.remove_event_files)
+FILES[DataKind.LOGS].append(log_removal.remove_logs)
+FILES[DataKind.METRICS].append(log_removal.remove_event_files)
 
 
 def has_data(kind: DataKind) -> Q:

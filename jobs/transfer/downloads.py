@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+import anyio
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -29,8 +30,8 @@ from workspaces.access import Principal
 from workspaces.http.auth import require_person
 from workspaces.http.problems import Problem, not_found, problem_responses
 from workspaces.http.requests import query_integer, query_number
-from workspaces.http.threads import in_thread
-from workspaces.stored_files import blobs
+from workspaces.http.threads import in_limited_threads, in_thread
+from workspaces.stored_files import blob_cache, blobs
 from workspaces.stored_files.conditional_response import PRIVATE
 from workspaces.stored_files.responses import StoredFileResponse
 
@@ -42,6 +43,10 @@ SAFE_HEADERS = {
     "Content-Security-Policy": "sandbox; default-src 'none'",
     **PRIVATE,
 }
+
+
+# Threads that may wait for the store: those of all other requests stay free.
+_store_reads = anyio.CapacityLimiter(32)
 
 
 class LogRange(NamedTuple):
@@ -111,12 +116,12 @@ async def _serve_log(request: Request, name: str, find: Callable[[Principal], tu
     offset = query_integer(request, "offset", 0)
     limit = min(query_integer(request, "limit", DEFAULT_RANGE_BYTES), MAX_RANGE_BYTES)
     wait_s = query_number(request, "wait_s", 0, maximum=MAX_WAIT_S)
-    piece = await in_thread(_read_log, LogRange(run, attempt, name, offset, limit))
+    piece = await _read_piece(LogRange(run, attempt, name, offset, limit))
     if wait_s and piece.size <= offset and not piece.complete:
         position = LogPosition(run, attempt, name, offset)
         if await wait_for_bytes(request, who, position, locate, wait_s):
             run, attempt = await locate()
-            piece = await in_thread(_read_log, LogRange(run, attempt, name, offset, limit))
+            piece = await _read_piece(LogRange(run, attempt, name, offset, limit))
     headers = {
         "X-Log-Size": str(piece.size),
         "X-Log-Complete": "true" if piece.complete else "false",
@@ -185,15 +190,30 @@ def _data_order(order_id: str, who: Principal) -> tuple[str, int]:
     return order_id, ORDER_ATTEMPT
 
 
-def _read_log(requested: LogRange) -> LogPiece:
+async def _read_piece(requested: LogRange) -> LogPiece:
+    if await in_thread(_is_remote, requested):
+        return await in_limited_threads(_store_reads, _read_log, requested)
+    return await in_thread(_read_log, requested)
+
+
+def _is_remote(requested: LogRange) -> bool:
+    """Returns whether the bytes are in the object store alone."""
     run, number, name = requested.run, requested.attempt, requested.name
     try:
-        # `complete` is read before the bytes: the reverse order could miss bytes that arrive in between.
-        complete = log_store.is_complete(run, number, name)
-        data = log_store.read(run, number, name, requested.offset, requested.limit)
-        size = log_store.size(run, number, name)
+        if log_store.path(run, number, name).exists():
+            return False
     except log_store.BadLogName as error:
         raise Problem(400, "Bad request", f"{error}.") from error
+    archived = log_store.archive_rows(run, number).get(name)
+    return archived is not None and not blob_cache.is_local(archived.sha256)
+
+
+def _read_log(requested: LogRange) -> LogPiece:
+    run, number, name = requested.run, requested.attempt, requested.name
+    # `complete` is read before the bytes: the reverse order could miss bytes that arrive in between.
+    complete = log_store.is_complete(run, number, name)
+    data = log_store.read(run, number, name, requested.offset, requested.limit)
+    size = log_store.size(run, number, name)
     if complete and not size:
         raise_if_removed(run, DataKind.LOGS)
     return LogPiece(data, size, complete, number)
@@ -202,21 +222,24 @@ def _read_log(requested: LogRange) -> LogPiece:
 def _log_file(run: str, number: int, name: str) -> Response:
     try:
         path = log_store.path(run, number, name)
+        facts = log_store.log_facts(run, number, name)
     except log_store.BadLogName as error:
         raise Problem(400, "Bad request", f"{error}.") from error
-    if not path.is_file():
+    except FileNotFoundError:
         raise_if_removed(run, DataKind.LOGS)
-        raise not_found("No such log in this attempt.")
-    facts = path.stat()
+        raise not_found("No such log in this attempt.") from None
+    archived = log_store.archive_rows(run, number).get(name)
     # Stored bytes of a log never change, so its length identifies its version.
-    etag = hashlib.sha256(f"{run}/{number}/{name}/{facts.st_size}".encode()).hexdigest()
+    etag = hashlib.sha256(f"{run}/{number}/{name}/{facts.size}".encode()).hexdigest()
     return StoredFileResponse(
-        path,
+        # Of one that moves to the object store in this moment the file may go: then it is read there.
+        path if archived is None or path.exists() else blobs.path(archived.sha256),
         etag=f'"{etag}"',
-        size=facts.st_size,
+        sha256=archived.sha256 if archived else "",
+        size=facts.size,
         media_type="text/plain; charset=utf-8",
         filename=PurePosixPath(name).name,
-        modified_at=datetime.fromtimestamp(facts.st_mtime, UTC),
+        modified_at=datetime.fromtimestamp(facts.written_ms / 1000, UTC),
         headers=SAFE_HEADERS,
     )
 

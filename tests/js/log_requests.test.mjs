@@ -124,6 +124,8 @@ describe("the feed of a log", () => {
     respond = (_, response) => response.writeHead(503).end();
     await feed.fetch();
     assert.equal(states[0].error, "The log could not be fetched (503 Service Unavailable). Trying again.");
+    respond = (_, response) => response.writeHead(503).end('{"detail": "The store is away."}');
+    assert.equal((await nextState()).error, "The log could not be fetched (The store is away.). Trying again.");
     serveLog(TEXT);
     assert.equal((await nextState()).error, "");
     feed.stop();

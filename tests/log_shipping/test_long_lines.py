@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.log_shipping.line_reader import LineReader, LogSource
-from jobs.logs import log_store
+from jobs.logs import log_removal, log_store
 from tests.log_shipping.conftest import Shipping
 from tests.log_shipping.receiver import LogReceiver
 from workspaces import process_caches
@@ -59,7 +59,7 @@ def test_lines_do_not_depend_on_how_bytes_arrive(step: int) -> None:
     process_caches.clear_all()
     data = ("short\n" + "é" * 900 + "\n" + "old\rnew\r\n" + "\n" + "y" * 3000 + "z").encode()
     source = LogSource("w", "e", f"{step:032x}", 1, 1, "70_driver_log.txt", "driver", "n", 0)
-    log_store.remove_run(source.run)
+    log_removal.remove_run(source.run)
     at, texts = 0, []
     for begin in range(0, len(data), step * 50):
         chunk = data[begin : begin + step * 50]
@@ -70,5 +70,5 @@ def test_lines_do_not_depend_on_how_bytes_arrive(step: int) -> None:
             texts += [line.text for line in lines]
             at = reader.at
         at = reader.at
-    log_store.remove_run(source.run)
+    log_removal.remove_run(source.run)
     assert "\n".join(texts).replace("…\n…", "") == "short\n" + "é" * 900 + "\nnew\n\n" + "y" * 3000 + "z"

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from jobs.log_shipping import progress, rounds, targets
 from jobs.log_shipping.models import LogProgress, LogTarget
-from jobs.logs import log_store, log_timestamps
+from jobs.logs import log_removal, log_store, log_timestamps
 from jobs.models import AttemptNode
 from tests.jobs import builders
 from tests.log_shipping.conftest import Shipping
@@ -84,7 +84,7 @@ class TestPosition:
 
     def test_a_purged_run_is_no_harm(self, shipping: Shipping, receiver: LogReceiver) -> None:
         shipping.say("one\n")
-        log_store.remove_run(shipping.run.pk)
+        log_removal.remove_run(shipping.run.pk)
         assert shipping.ship().failures == 0
 
 

@@ -22,6 +22,7 @@ PERIODIC_TASKS: dict[str, tuple[TaskName, float]] = {
     "read-events": (TaskName.READ_EVENTS, 2.0),
     "keep-curves": (TaskName.KEEP_CURVES, 20.0),
     "ship-logs": (TaskName.SHIP_LOGS, 2.0),
+    "archive-logs": (TaskName.ARCHIVE_LOGS, 60.0),
     "expire-telemetry": (TaskName.EXPIRE_TELEMETRY, 3600.0),
     "evaluate-alerts": (TaskName.EVALUATE_ALERTS, 10.0),
     "forget-alerts": (TaskName.FORGET_ALERTS, 86400.0),

@@ -72,7 +72,7 @@ export class LogFeed {
     try {
       const response = await fetch(`${this.url}?${query}`, { signal: watch.signal, cache: "no-store" });
       if (response.status === 404) return void (this.size = this.lines.end); // nothing written yet
-      if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
+      if (!response.ok) throw new Error(await reasonOf(response));
       this.size = Math.max(this.size, Number(response.headers.get("X-Log-Size")));
       this.isComplete = response.headers.get("X-Log-Complete") === "true";
       const before = this.lines.end;
@@ -115,6 +115,12 @@ export class LogFeed {
     this.lastMessageAt = Date.now();
     this.fetch();
   }
+}
+
+/** Why the hub refused, such as an object store that is away; a proxy answers no JSON. */
+async function reasonOf(response) {
+  const problem = await response.json().catch(() => ({}));
+  return problem.detail ?? `${response.status} ${response.statusText}`;
 }
 
 /** Aborts `signal` when `outer` is aborted, or when nobody has called `restart` for `stalledMs`. */

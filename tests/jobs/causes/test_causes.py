@@ -10,7 +10,7 @@ import pytest
 from jobs import causes
 from jobs.causes import Cause, log_reading
 from jobs.causes.cause_selection import group_reasons
-from jobs.logs import log_store
+from jobs.logs import log_removal
 from jobs.models import Attempt, Run
 from jobs.states import Reason, RunState
 from jobs.tokens import attempt_token
@@ -217,7 +217,7 @@ class TestKeeping:
 
     def test_a_missing_log_is_no_trouble(self, who: Principal) -> None:
         run = failed(who, {}, ended(0, 0), ended(1, 2))
-        log_store.remove_run(run.pk)
+        log_removal.remove_run(run.pk)
         assert cause(run).quote == ""
 
 

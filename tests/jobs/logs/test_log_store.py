@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from jobs.logs import log_store
+from jobs.logs import log_removal, log_store
 
 NAME = "70_driver_log.txt"
 
@@ -120,5 +120,5 @@ class TestComplete:
 
 def test_remove_takes_everything_of_the_run(run: str) -> None:
     log_store.append(run, 1, NAME, 0, b"1")
-    log_store.remove_run(run)
+    log_removal.remove_run(run)
     assert not log_store.run_folder(run).exists()

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from jobs.logs import log_store, log_timestamps
+from jobs.logs import log_removal, log_store, log_timestamps
 from jobs.logs.arrivals import RECORD_INTERVAL_MS, Arrival, thin_out
 from jobs.logs.log_timestamps import (
     MAX_RECORDS,
@@ -206,7 +206,7 @@ class TestMoments:
 
 def test_goes_with_the_run(log: Log) -> None:
     log.grow(0)
-    log_store.remove_run(log.key[0])
+    log_removal.remove_run(log.key[0])
     assert not log.path.exists()
     log_timestamps.flush_attempt(log.key[0], 1)
     assert not log_store.run_folder(log.key[0]).exists()

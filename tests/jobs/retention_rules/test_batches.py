@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from jobs.logs import log_store
+from jobs.logs import log_removal
 from jobs.models import (
     DataRemoval,
     Experiment,
@@ -48,7 +48,7 @@ class TestRound:
     ) -> None:
         first, second = old_run(who, 50), old_run(who, 40)
         monkeypatch.setattr(removal_round, "BATCH_RUNS", 1)
-        remove_logs = log_store.remove_logs
+        remove_logs = log_removal.remove_logs
 
         def fail_once(run: str) -> None:
             if run == first.pk:
