@@ -16,13 +16,15 @@ from pytest_django import Settings
 
 from clusters.enrolment.node_tokens import enrol_node
 from clusters.models import Node
+from jobs.log_shipping.destinations import Destination
+from jobs.models import LogTarget
 from tests.hub import Hub
 from trainhub.backup.creation import BACKED_UP
 from trainhub.deployment import checklist, key_checks, network_checks, operation_checks, server_checks
 from trainhub.serving.proxy_faults import note_faults
 from workspaces import audit
 from workspaces.hub_metrics.publisher import Publisher
-from workspaces.models import AuditEvent
+from workspaces.models import AuditEvent, Workspace
 from workspaces.servers import server_registry
 from workspaces.servers.server_registry import OwnProcess
 
@@ -97,6 +99,26 @@ class TestNetwork:
         if warns:
             assert name in sentence(messages)
             assert "secret" not in sentence(messages)
+
+    def test_log_systems_without_tls(self, settings: Settings) -> None:
+        now = timezone.now()
+        workspace = Workspace.objects.create(slug="vision", name="Vision")
+        target = LogTarget(
+            workspace=workspace, kind="loki", headers="Authorization: secret", since=now, try_at=now
+        )
+        for url in ("https://loki.example.org/", "http://127.0.0.1:3100/"):
+            target.url = url
+            target.save()
+            settings.LOG_DESTINATION = Destination("otlp", url)
+            assert network_checks.unencrypted_log_systems() == []
+        target.url = "http://loki.example.org:3100/"
+        target.save()
+        settings.LOG_DESTINATION = Destination("otlp", "http://collector.example.org:4318/")
+        hub, own = network_checks.unencrypted_log_systems()
+        assert "SHIP_LOGS_TO is reached at collector.example.org without TLS" in hub.msg
+        assert "the workspace Vision is reached at loki.example.org" in own.msg
+        assert "secret" not in own.msg
+        assert hub.hint
 
 
 class TestKeys:

@@ -13,6 +13,7 @@ CHECKS = (
     network_checks.removed_headers,
     network_checks.wide_hosts,
     network_checks.unencrypted_broker,
+    network_checks.unencrypted_log_systems,
     key_checks.debug_pages,
     key_checks.readable_keys,
     key_checks.old_backup,

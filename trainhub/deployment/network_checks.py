@@ -12,6 +12,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from trainhub import env, installation
+from trainhub.deployment.stored_facts import log_systems
 from trainhub.serving.proxies import trusted_proxies
 from trainhub.serving.proxy_warnings import proxy_warnings
 
@@ -85,6 +86,31 @@ def unencrypted_broker() -> list[CheckMessage]:
             )
             messages.append(Warning(text, hint=hint, id="trainhub.W007"))
     return messages
+
+
+def unencrypted_log_systems() -> list[CheckMessage]:
+    messages: list[CheckMessage] = []
+    for who, url in _log_systems():
+        parts = urlsplit(url)
+        if parts.scheme == "http" and not _is_own_machine(parts.hostname or ""):
+            text = (
+                f"The log system of {who} is reached at {parts.hostname} without TLS: others can read the "
+                "lines of runs, and the headers that open it."
+            )
+            hint = (
+                "Use its https:// address once it speaks TLS (docs/log-shipping.md). Where only the hub and "
+                "that server are in one network, this is no danger."
+            )
+            messages.append(Warning(text, hint=hint, id="trainhub.W020"))
+    return messages
+
+
+def _log_systems() -> Iterator[tuple[str, str]]:
+    """Yields whose each is, with its address."""
+    if settings.LOG_DESTINATION is not None:
+        yield "SHIP_LOGS_TO", settings.LOG_DESTINATION.url
+    for target in log_systems():
+        yield f"the workspace {target.workspace}", target.url
 
 
 def _brokers() -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from datetime import datetime
 from django.db import DatabaseError, connection
 
 from clusters.models import Node
+from jobs.models import LogTarget
 from trainhub.backup.creation import BACKED_UP
 from workspaces.models import AuditEvent
 
@@ -15,6 +16,14 @@ from workspaces.models import AuditEvent
 def all_nodes() -> Sequence[Node]:
     try:
         return list(Node.objects.order_by("name"))
+    except DatabaseError:
+        return ()
+
+
+def log_systems() -> Sequence[LogTarget]:
+    """Returns those of workspaces."""
+    try:
+        return list(LogTarget.objects.exclude(workspace=None).select_related("workspace").order_by("pk"))
     except DatabaseError:
         return ()
 
