@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -88,7 +90,7 @@ def check_all(world: ChaosHosts, submitted: list[str], tokens: set[str], say: Ca
     say("every run has completed")
     logs = rank_logs(world)
     check_no_rank_started_twice(logs)
-    check_no_gpu_was_shared(logs)
+    check_no_gpu_was_shared(logs, lambda run: _story(world, details[run]))
     say(f"{len(logs)} ranks were started once each, and no GPU served two attempts at a time")
     check_logs(world, details, logs)
     check_outputs(world, submitted)
@@ -135,8 +137,9 @@ def check_no_rank_started_twice(logs: list[RankLog]) -> None:
     assert not doubled, f"started more than once: {doubled}"
 
 
-def check_no_gpu_was_shared(logs: list[RankLog]) -> None:
-    """Not by two attempts at one time; the ranks of one attempt see all GPUs that it has on their host."""
+def check_no_gpu_was_shared(logs: list[RankLog], story: Callable[[str], str]) -> None:
+    """Not by two attempts at one time; the ranks of one attempt see all GPUs that it has on their host.
+    `story`: what the page of a run says of its way."""
     spans: dict[tuple[str, str], dict[tuple[str, int], tuple[float, float]]] = {}
     for log in logs:
         for gpu in log.gpus:
@@ -146,7 +149,16 @@ def check_no_gpu_was_shared(logs: list[RankLog]) -> None:
     for place, users in spans.items():
         in_turn = sorted(users.items(), key=lambda user: user[1])
         for (earlier, (_, end)), (later, (begin, _)) in pairwise(in_turn):
-            assert end <= begin, f"at one time on {place}: {earlier} and {later}"
+            assert end <= begin, (
+                f"at one time on {place}: {earlier} until {_by_the_clock(end)}, and {later} from "
+                f"{_by_the_clock(begin)}:\n" + "\n".join(map(story, {earlier[0], later[0]}))
+            )
+
+
+def _by_the_clock(moment: float) -> str:
+    """Returns when a monotonic time was, as the timeline and the logs of the parts say it."""
+    at = datetime.now().astimezone() - timedelta(seconds=time.monotonic() - moment)
+    return at.isoformat(timespec="milliseconds")
 
 
 def check_logs(world: ChaosHosts, details: dict[str, dict[str, Any]], logs: list[RankLog]) -> None:
