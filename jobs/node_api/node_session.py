@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -74,6 +74,10 @@ class NodeSession:
     """Claims that are being received or answered, by attempt; changed by the event loop alone."""
     claims_answered_at: dict[Key, datetime] = field(default_factory=dict)
     """When the last claim of each attempt was answered."""
+    monotonic: Callable[[], float] = time.monotonic
+    """The seconds of this process's own clock."""
+    unnamed_since: dict[Key, float] = field(default_factory=dict)
+    """Attempts that the node has claimed and does not name -> since when, by `monotonic`."""
     reports_under_way: int = 0
     """Reports that are being received or answered; changed by the event loop alone."""
     _last_sent_at: float = 0.0
@@ -96,6 +100,7 @@ class NodeSession:
         self.late_logs.forget(run_id, attempt)
         self.accepted_facts.pop((run_id, attempt), None)
         self.claims_answered_at.pop((run_id, attempt), None)
+        self.unnamed_since.pop((run_id, attempt), None)
 
     @contextmanager
     def claim_in_progress(self, key: Key) -> Iterator[None]:
@@ -111,12 +116,23 @@ class NodeSession:
             if not self.claims_under_way[key]:
                 del self.claims_under_way[key]
 
-    def has_received(self, key: Key, claimed_at: datetime, sent_at: datetime, patience: timedelta) -> bool:
-        """Returns whether the node must have had the answer to its claim when it sent a report at `sent_at`
-        (by the hub's clock)."""
+    def note_named(self, named: Collection[Key]) -> None:
+        """Notes which attempts a report names."""
+        for key in named:
+            self.unnamed_since.pop(key, None)
+
+    def has_lost(self, key: Key, claimed_at: datetime, sent_at: datetime, patience: timedelta) -> bool:
+        """Returns whether the node has nothing of an attempt that it claimed and that its report does not
+        name: it must have had the answer to its claim when it sent that, at `sent_at` (by the hub's
+        clock)."""
         if key in self.claims_under_way:
+            self.unnamed_since.pop(key, None)
             return False
-        return sent_at - max(claimed_at, self.claims_answered_at.get(key, claimed_at)) > patience
+        since = self.unnamed_since.setdefault(key, self.monotonic())
+        had_answer = sent_at - max(claimed_at, self.claims_answered_at.get(key, claimed_at)) > patience
+        # Also by this process's own clock: another server may have answered the claim, by a wrong clock or a
+        # moment ago. What is taken for lost while it starts shares its GPUs with the next attempt.
+        return had_answer and self.monotonic() - since > patience.total_seconds()
 
     def expect_next(self, report: Report, ack: Ack) -> None:
         """Remembers when the node, having got `ack`, reports next unless it is woken."""

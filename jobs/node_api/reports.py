@@ -183,6 +183,7 @@ def _settle(
     done, or settled before."""
     facts = {(fact.run, fact.attempt): fact for fact in report.attempts}
     named = set(report.living) | facts.keys()
+    session.note_named(named)
     # A hub that is behind reads a report, and answers a claim, long after it was sent.
     sent_at = session.clock.hub_time(session.node, report.sent_at, now)
     settled = [
@@ -198,7 +199,7 @@ def _settle(
         elif (
             key not in named
             and assignment.claimed_at is not None
-            and session.has_received(key, assignment.claimed_at, sent_at, ORPHANED_AFTER)
+            and session.has_lost(key, assignment.claimed_at, sent_at, ORPHANED_AFTER)
         ):
             _end_orphan(session, assignment, now)
     return tuple(settled)

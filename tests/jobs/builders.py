@@ -172,7 +172,11 @@ class Played:
         for output in {output for fact in self.facts.values() for output in fact.outputs}:
             if blobs.SHA256.match(output.sha256) and blobs.exists(output.sha256):
                 senders.record_sent(self.node, output.sha256)
-        ack = reports.ingest(sessions.for_node(self.node), told, now)
+        session = sessions.for_node(self.node)
+        if now is not None:
+            later_s = (now - timezone.now()).total_seconds()
+            session.monotonic = lambda: time.monotonic() + later_s
+        ack = reports.ingest(session, told, now)
         for key in ack.settled:
             self.facts.pop(key, None)
         return ack

@@ -169,6 +169,7 @@ class TestSilence:
     def test_what_the_node_has_lost_fails(self, who: Principal, alpha: Played) -> None:
         build = taken_up(who, alpha)
         alpha.facts.clear()
+        alpha.report()
         alpha.report(now=timezone.now() + timedelta(seconds=120))
         assert state_of(build)[0] == "failed"
         assert build.reason == "alpha has lost it, with its disk or its processes. Order it again."

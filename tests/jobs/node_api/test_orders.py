@@ -105,6 +105,7 @@ class TestOrders:
         alpha, run = running(who)
         run_actions.cancel(run, who.user)
         alpha.facts.clear()
+        alpha.report(living=())
         alpha.report(living=(), now=timezone.now() + reports.ORPHANED_AFTER + timedelta(seconds=10))
         run.refresh_from_db()
         assert (run.state, run.sentence) == (RunState.CANCELED, "Canceled by carl.")
@@ -162,9 +163,37 @@ class TestBusyHub:
             alpha.report(living=(), now=timezone.now() + reports.ORPHANED_AFTER + timedelta(seconds=10))
             run.refresh_from_db()
             assert run.state == RunState.RUNNING
-        alpha.report(living=(), now=timezone.now() + 2 * (reports.ORPHANED_AFTER + timedelta(seconds=10)))
+        for times in (2, 3):
+            run.refresh_from_db()
+            assert run.state == RunState.RUNNING
+            alpha.report(
+                living=(), now=timezone.now() + times * (reports.ORPHANED_AFTER + timedelta(seconds=10))
+            )
         run.refresh_from_db()
         assert run.reason == Reason.ORPHANED
+
+    def test_a_claim_that_another_server_has_answered_by_a_wrong_clock_is_no_loss(
+        self, who: Principal
+    ) -> None:
+        alpha, run = running(who)
+        minute_ago = timezone.now() - timedelta(minutes=1)
+        AttemptNode.objects.update(claimed_at=minute_ago)
+        # The node's new server knows nothing of the claim, whose answer is still on its way.
+        sessions.clear()
+        told = alpha.facts.copy()
+        alpha.facts.clear()
+        for _ in range(2):
+            alpha.report(living=())
+        run.refresh_from_db()
+        assert run.state == RunState.RUNNING
+        assert Lease.objects.filter(released_at=None).exists()
+        alpha.facts.update(told)
+        alpha.report()
+        alpha.facts.clear()
+        # What was named meanwhile is missed anew.
+        alpha.report(living=(), now=timezone.now() + reports.ORPHANED_AFTER + timedelta(seconds=10))
+        run.refresh_from_db()
+        assert run.state == RunState.RUNNING
 
     def test_a_refused_claim_leaves_nothing_in_memory(self, who: Principal) -> None:
         alpha, _ = running(who)
