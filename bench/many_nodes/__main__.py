@@ -1,5 +1,5 @@
-"""What a node costs a hub that has more and more of them: CPU for each report, with 200, 1,000 and 5,000
-nodes of 8 GPUs that report every 5 s unless the hub asks for longer pauses. PostgreSQL.
+"""What a node costs a hub that has more and more of them: CPU for each second of a node, with 200, 1,000 and
+5,000 nodes of 8 GPUs that report every 5 s unless the hub asks for longer pauses. PostgreSQL.
 
 Each number of nodes gets a new hub. What the hub uses without any node is measured first and left out."""
 
@@ -23,7 +23,7 @@ from bench.support.stack import Stack, stack, summary
 NODES = (200, 1000, 5000)
 EVERY_S, SETTLE_S, ALONE_S = 5.0, 20.0, 15.0
 CONNECTIONS = 32
-# A report of more nodes may cost so many times what one of the fewest costs.
+# A second of one of more nodes may cost so many times what one of the fewest costs.
 MAX_GROWTH = 1.2
 
 
@@ -76,8 +76,8 @@ class Fleet:
             raise SystemExit(f"reports were refused: {self.told.refused}")
 
 
-async def report_cost(hub: Stack, database: Database, options: argparse.Namespace, nodes: int) -> Cost:
-    """Returns what one report costs while so many nodes report."""
+async def node_cost(hub: Stack, database: Database, options: argparse.Namespace, nodes: int) -> Cost:
+    """Returns what one second of a node costs while so many report."""
     fleet = Fleet(hub, await asyncio.to_thread(enrolled, hub, nodes), options.gpus)
     before = Cost.now(hub, database)
     await asyncio.sleep(ALONE_S)
@@ -95,8 +95,9 @@ async def report_cost(hub: Stack, database: Database, options: argparse.Namespac
         f"{used.database / passed:.0%}; without a node {alone.hub:.1%} and {alone.database:.1%}"
     )
     print("  " + summary("report -> answer", new.answer_s))
-    cost = used.times(1 / reports)
-    print(f"  CPU of a report: {cost.hub * 1e3:.2f} ms, and {cost.database * 1e3:.2f} ms of PostgreSQL")
+    for name, count in (("report", reports), ("second of a node", nodes * passed)):
+        cost = used.times(1 / count)
+        print(f"  CPU of a {name}: {cost.hub * 1e3:.3f} ms, and {cost.database * 1e3:.3f} ms of PostgreSQL")
     return cost
 
 
@@ -109,10 +110,10 @@ def main() -> None:
     costs = []
     for nodes in options.nodes:
         with postgresql() as database, stack(DATABASE_URL=database.url) as hub:
-            costs.append(asyncio.run(report_cost(hub, database, options, nodes)))
+            costs.append(asyncio.run(node_cost(hub, database, options, nodes)))
     limits, first = Limits(), costs[0]
     for nodes, cost in zip(options.nodes[1:], costs[1:], strict=True):
-        name = f"a report of {nodes} nodes to one of {options.nodes[0]}"
+        name = f"a second of one of {nodes} nodes to that of one of {options.nodes[0]}"
         limits.at_most(f"{name}, the hub", cost.hub / first.hub, MAX_GROWTH)
         limits.at_most(f"{name}, PostgreSQL", cost.database / first.database, MAX_GROWTH)
     sys.exit(limits.exit_code())
