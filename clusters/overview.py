@@ -22,7 +22,7 @@ from clusters.states import GpuUsage, NodeStatus
 from clusters.visibility import clusters_of, visible_nodes
 from workspaces.models import Workspace
 
-MOST_FOREMOST = 20
+MAX_FOREMOST = 20
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,9 @@ class ClusterCard:
     def foremost_nodes(self) -> tuple[NodeCard, ...]:
         """Returns the nodes that a list of all clusters shows: of many only some, first those that need
         attention."""
-        if len(self.nodes) <= MOST_FOREMOST:
+        if len(self.nodes) <= MAX_FOREMOST:
             return self.nodes
-        return tuple(sorted(self.nodes, key=lambda card: not card.needs_attention)[:MOST_FOREMOST])
+        return tuple(sorted(self.nodes, key=lambda card: not card.needs_attention)[:MAX_FOREMOST])
 
     @property
     def ready(self) -> tuple[NodeCard, ...]:

@@ -78,13 +78,13 @@ def cluster(request: WorkspaceRequest, name: str) -> HttpResponse:
 def _listed_nodes(request: WorkspaceRequest, card: ClusterCard) -> dict[str, object]:
     """Returns the page of nodes that was asked for, and by which name and need it was."""
     search, only_troubled = request.GET.get("q", "").strip(), "troubled" in request.GET
-    found = [
+    matches = [
         node
         for node in card.nodes
         if search.lower() in node.node.name.lower() and (node.needs_attention or not only_troubled)
     ]
     return {
-        "page": Paginator(found, NODES_AT_ONCE).get_page(request.GET.get("page")),
+        "page": Paginator(matches, NODES_AT_ONCE).get_page(request.GET.get("page")),
         "search": search,
         "only_troubled": only_troubled,
         "has_node_filters": len(card.nodes) > FEW_NODES,

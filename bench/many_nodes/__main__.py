@@ -50,10 +50,10 @@ class Fleet:
     """Nodes that report to one hub, over a few connections."""
 
     def __init__(self, hub: Stack, tokens: dict[str, str], gpus: int) -> None:
-        begun = time.monotonic() + 1
+        first_at = time.monotonic() + 1
         self._place = urlsplit(hub.url)
         self._nodes = [
-            Teller(name, token, gpus, begun + number * EVERY_S / len(tokens))
+            Teller(name, token, gpus, first_at + number * EVERY_S / len(tokens))
             for number, (name, token) in enumerate(tokens.items())
         ]
         self._transports: list[asyncio.Transport] = []

@@ -38,11 +38,12 @@ def update_rows(model: Model, where: Mapping[str, object], **values: object) -> 
 def insert_row(model: Model, **values: object) -> None:
     """Adds a row with these values, and the defaults of all other fields. The database makes its key."""
     connection = connections[DEFAULT_DB_ALIAS]
-    sql, given, others = _insert(connection.vendor, model, tuple(values))
+    sql, named_fields, default_fields = _insert(connection.vendor, model, tuple(values))
     new = [
-        field.get_db_prep_save(value, connection) for field, value in zip(given, values.values(), strict=True)
+        field.get_db_prep_save(value, connection)
+        for field, value in zip(named_fields, values.values(), strict=True)
     ]
-    _execute(sql, new + [field.get_db_prep_save(field.get_default(), connection) for field in others])
+    _execute(sql, new + [field.get_db_prep_save(field.get_default(), connection) for field in default_fields])
 
 
 def _execute(sql: str, parameters: list[Any]) -> int:
@@ -76,15 +77,16 @@ def _insert(
     model: Model,
     values: tuple[str, ...],
 ) -> tuple[str, list[models.Field[Any, Any]], list[models.Field[Any, Any]]]:
-    given = [_field(model, name) for name in values]
-    others = [
+    named_fields = [_field(model, name) for name in values]
+    default_fields = [
         field
         for field in model._meta.concrete_fields
-        if field not in given and field is not model._meta.auto_field and not field.has_db_default()
+        if field not in named_fields and field is not model._meta.auto_field and not field.has_db_default()
     ]
-    columns = list(_columns([*given, *others]))
+    columns = list(_columns([*named_fields, *default_fields]))
     marks = ", ".join(["%s"] * len(columns))
-    return f"INSERT INTO {_table(model)} ({', '.join(columns)}) VALUES ({marks})", given, others  # noqa: S608
+    sql = f"INSERT INTO {_table(model)} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608
+    return sql, named_fields, default_fields
 
 
 def _table(model: Model) -> str:

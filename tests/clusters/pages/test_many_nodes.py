@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from clusters.models import Gpu, Hearing
-from clusters.overview import MOST_FOREMOST
+from clusters.overview import MAX_FOREMOST
 from clusters.views import NODES_AT_ONCE
 from tests.clusters.builders import ready_node
 from tests.people import client_of, make_viewer
@@ -81,5 +81,5 @@ def test_all_clusters_show_some_nodes_of_each_and_first_those_that_need_attentio
 ) -> None:
     names, page = shown("/clusters/")
     assert names[:2] == troubled
-    assert len(names) == MOST_FOREMOST
+    assert len(names) == MAX_FOREMOST
     assert f"All {COUNT} nodes of local" in page
