@@ -95,6 +95,8 @@ def check_drill(hub: Hub, restored: Hub, folder: Path) -> None:
     kept = (restored.data_dir / "runs" / writer / "1" / "logs" / LOG).read_bytes()
     assert whole.startswith(kept)
     assert earlier <= len(kept) <= during
+    # A start would take the processes of the old hub, seconds ago, for servers of this one.
+    assert " web " not in restored.manage("servers").stdout
     restored.token = hub.token
     restored.start()
     before.check(restored)

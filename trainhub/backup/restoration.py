@@ -30,6 +30,7 @@ from trainhub.backup.file_index import IndexedFile, read_index
 from trainhub.up import preflight
 from trainhub.up.console import Stop
 from workspaces import audit
+from workspaces.servers import server_registry
 from workspaces.stored_files import blobs
 
 MIB = 2**20
@@ -69,6 +70,8 @@ def restore_backup(folder: Path, keys_folder: Path | None, say: Callable[[str], 
         is_migrated = database_copy.own_migrations() != set(backup.manifest.migrations)
         if is_migrated:
             call_command("migrate", interactive=False, verbosity=0)
+        # The rows of the old hub, which may have run a moment ago: a start would take them for other servers.
+        server_registry.remove_all_processes()
         missing_objects = object_references.adopt_restored_rows(backup.manifest, data_dir())
         audit.record("command line", "hub.restored", backup.manifest.name, version=backup.manifest.version)
         mark.unlink()

@@ -101,6 +101,11 @@ def remove_process(own: OwnProcess) -> None:
     ServerProcess.objects.filter(pk=own.id).delete()
 
 
+def remove_all_processes() -> None:
+    """Removes all rows; for a database that no server uses yet."""
+    ServerProcess.objects.all().delete()
+
+
 def living_processes() -> QuerySet[ServerProcess]:
     """Returns the processes that have renewed their rows recently, without what `compared_processes` adds: a
     start asks before it has migrated the database."""

@@ -105,12 +105,14 @@ mount("chosen", (bar) => {
 
 mount("picker", (picker) => {
   const find = picker.querySelector("[data-find]");
-  find.addEventListener("input", () => {
+  const showMatches = () => {
     const text = find.value.trim().toLowerCase();
     for (const item of picker.querySelectorAll(".th-picker-list > :not(h3)")) {
       item.hidden = !item.textContent.toLowerCase().includes(text);
     }
-  });
+  };
+  find.addEventListener("input", showMatches);
+  showMatches(); // somebody may have typed before this was mounted
   find.addEventListener("keydown", (event) => event.key === "Enter" && event.preventDefault());
   find.focus();
 });

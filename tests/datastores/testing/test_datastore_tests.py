@@ -209,6 +209,7 @@ class TestNodes:
         begin_test(who, folder(who))
         order, _ = taken_up(alpha)
         alpha.facts.clear()
+        alpha.report()
         alpha.report(now=timezone.now() + timedelta(seconds=100))
         order.refresh_from_db()
         assert order.reason == "alpha has lost it, with its disk or its processes. Try it again."
