@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from math import inf
 from pathlib import Path
 from urllib.parse import urlsplit
+
+# A century. Times that lie further back than all dates cannot be computed with.
+MOST_DAYS = 36_500
 
 
 class EnvError(Exception):
@@ -46,7 +50,7 @@ def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def number(name: str, default: float, *, least: float = 0) -> float:
+def number(name: str, default: float, *, least: float = 0, most: float = inf) -> float:
     value = os.environ.get(name)
     if value is None:
         return default
@@ -57,13 +61,15 @@ def number(name: str, default: float, *, least: float = 0) -> float:
     # Written this way round so that NaN, which compares as False, is refused.
     if not out >= least:
         raise EnvError(f"{name}={value} must be at least {least:g}")
-    if out == float("inf"):
+    if out == inf:
         raise EnvError(f"{name}={value} must be a finite number")
+    if out > most:
+        raise EnvError(f"{name}={value} must be at most {most:g}")
     return out
 
 
-def integer(name: str, default: int, *, least: int = 0) -> int:
-    out = number(name, default, least=least)
+def integer(name: str, default: int, *, least: int = 0, most: float = inf) -> int:
+    out = number(name, default, least=least, most=most)
     if out != int(out):
         raise EnvError(f"{name}={out} must be a whole number")
     return int(out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -231,6 +232,15 @@ class TestReaders:
         monkeypatch.setenv("SESSION_DAYS", text)
         with pytest.raises(env.EnvError, match="SESSION_DAYS="):
             env.integer("SESSION_DAYS", 14, least=1)
+
+    @pytest.mark.parametrize(("text", "is_refused"), [("36500", False), ("36500.5", True), ("1e12", True)])
+    def test_a_number_of_days_is_at_most_a_century(
+        self, monkeypatch: pytest.MonkeyPatch, text: str, is_refused: bool
+    ) -> None:
+        monkeypatch.setenv("PURGE_DAYS", text)
+        refusal = pytest.raises(env.EnvError, match=f"PURGE_DAYS={text} must be at most 36500")
+        with refusal if is_refused else nullcontext():
+            assert env.number("PURGE_DAYS", 30, most=env.MOST_DAYS) == float(text)
 
     def test_a_secret_may_stand_in_a_file(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (tmp_path / "key").write_text("from a file\n")

@@ -49,7 +49,7 @@ def store_configuration() -> StoreConfiguration | None:
         is_presigned=env.boolean("BLOB_STORE_PRESIGN", False),
         public_endpoint=public,
         cache_bytes=env.integer("BLOB_CACHE_BYTES", 50 * 2**30),
-        deleted_days=env.number("BLOB_STORE_KEEP_DELETED_DAYS", 7),
+        deleted_days=env.number("BLOB_STORE_KEEP_DELETED_DAYS", 7, most=env.MOST_DAYS),
     )
 
 
