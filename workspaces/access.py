@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -20,6 +20,7 @@ from django.utils import timezone
 from live.publish import publish_on_commit
 from live.topics import access_topic
 from workspaces.authentication.token_text import digest
+from workspaces.database.compiled_queries import compiled
 from workspaces.models import (
     Invitation,
     InvitationLink,
@@ -70,13 +71,22 @@ def membership_principal(
 ) -> Principal | None:
     """Returns `user` acting in `workspace`, or in the workspace that they joined first, archived ones last;
     None without such a membership."""
-    memberships = Membership.objects.select_related("workspace").filter(user=user)
-    if workspace is not None:
-        memberships = memberships.filter(workspace=workspace)
+    rows = _memberships(user.pk) if workspace is None else _membership(user.pk, workspace.pk)
+    membership = next(iter(rows), None)
+    return None if membership is None else Principal(user, membership.workspace, _role(membership), scope)
+
+
+@compiled
+def _memberships(user_id: int) -> QuerySet[Membership]:
     # Memberships are numbered as people join, so nobody can make a workspace come first by adding somebody to
     # it.
-    membership = memberships.order_by(F("workspace__archived_at").asc(nulls_first=True), "pk").first()
-    return None if membership is None else Principal(user, membership.workspace, _role(membership), scope)
+    order = (F("workspace__archived_at").asc(nulls_first=True), "pk")
+    return Membership.objects.select_related("workspace").filter(user_id=user_id).order_by(*order)[:1]
+
+
+@compiled
+def _membership(user_id: int, workspace_id: int) -> QuerySet[Membership]:
+    return Membership.objects.select_related("workspace").filter(user_id=user_id, workspace_id=workspace_id)
 
 
 def session_principal(user: User, session: Mapping[str, Any]) -> Principal | None:

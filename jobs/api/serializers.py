@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -10,7 +11,7 @@ from jobs import causes
 from jobs.api.cause_serializers import CauseSerializer
 from jobs.causes.reasons import WITHOUT_CAUSE
 from jobs.environment_findings.failure_remedies import failure_remedy
-from jobs.models import Attempt, Checkpoint, Run
+from jobs.models import Attempt, Checkpoint, Run, RunTag
 from jobs.queues import standings
 from jobs.queues.standings import QueueStanding
 from jobs.retention.removals import removed_data
@@ -20,6 +21,7 @@ from trainhub_launch.findings import Finding
 from trainhub_launch.frameworks import stored_framework
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.printing import show
+from workspaces.database.compiled_queries import compiled
 
 
 class FindingSerializer(serializers.Serializer[Finding]):
@@ -192,6 +194,9 @@ class RunDetailSerializer(RunSerializer):
     members = serializers.SerializerMethodField()
     removed = serializers.SerializerMethodField(help_text="What retention rules have removed of the run.")
 
+    def get_tags(self, run: Run) -> dict[str, str]:
+        return {tag.key: tag.value for tag in _tags(run.pk)}
+
     @extend_schema_field(RemovedDataSerializer(many=True))
     def get_removed(self, run: Run) -> object:
         return RemovedDataSerializer(removed_data(run), many=True).data
@@ -220,12 +225,18 @@ class RunDetailSerializer(RunSerializer):
 
     @extend_schema_field(AttemptSerializer(many=True))
     def get_attempts(self, run: Run) -> Any:
-        return AttemptSerializer(run.attempts.order_by("number"), many=True).data
+        attempts = run.attempts.order_by("number") if run.attempt else []
+        return AttemptSerializer(attempts, many=True).data
 
     @extend_schema_field(MemberSerializer(many=True))
     def get_members(self, run: Run) -> Any:
         latest = run.attempts.filter(number=run.attempt).first() if run.attempt else None
         return MemberSerializer(latest.members.select_related("node"), many=True).data if latest else []
+
+
+@compiled
+def _tags(run_id: str) -> QuerySet[RunTag]:
+    return RunTag.objects.filter(run_id=run_id)
 
 
 class SubmittedRunSerializer(RunDetailSerializer):

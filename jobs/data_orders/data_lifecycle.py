@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from django.db.models import QuerySet
+
 from clusters.models import Node
 from datastores.models import DatasetVersion, DatastoreTest
 from jobs.data_orders.states import DataWork
@@ -11,6 +13,7 @@ from jobs.models import DataOrder
 from jobs.node_orders import order_lifecycle
 from jobs.node_orders.states import OrderState
 from trainhub_launch.data.store_test import TEST_TIMEOUT_S
+from workspaces.database.compiled_queries import compiled
 
 # A node that lists for longer is given up; millions of files on a slow file server take some minutes.
 LIST_TIMEOUT_S = 2 * 3600.0
@@ -48,11 +51,15 @@ def offer_next(node_id: int) -> None:
 def end_overdue(now: datetime) -> None:
     """Ends orders that take too long, whatever their node still does."""
     for work, seconds in TIMEOUTS_S.items():
-        unfinished = DataOrder.objects.filter(work=work, ended_at=None)
-        for order in unfinished.filter(created_at__lt=now - timedelta(seconds=seconds)):
+        for order in _unfinished(work.value, now - timedelta(seconds=seconds)):
             what = "answer" if order.claimed_at is None else "end"
             reason = (
                 f"{order.node.name} did not {what} within {seconds:,.0f} s: see whether its agent runs, and "
             )
             reason += "whether its network and its file servers answer."
             order_lifecycle.finish(order, OrderState.FAILED, reason, now, is_lost=True)
+
+
+@compiled
+def _unfinished(work: str, before: datetime) -> QuerySet[DataOrder]:
+    return DataOrder.objects.filter(work=work, ended_at=None, created_at__lt=before)

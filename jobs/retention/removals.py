@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from django.db.models import QuerySet
+
 from jobs.models import DataRemoval, Run
 from jobs.states import DataKind
+from workspaces.database.compiled_queries import compiled
 from workspaces.http.problems import Problem
 
 
 def removed_data(run: Run) -> list[DataRemoval]:
     """Returns what retention rules have removed of the run, or are removing."""
-    return list(DataRemoval.objects.filter(run=run).order_by("kind"))
+    return _removals(run.pk)
+
+
+@compiled
+def _removals(run_id: str) -> QuerySet[DataRemoval]:
+    return DataRemoval.objects.filter(run_id=run_id).order_by("kind")
 
 
 def removal_sentence(run: Run | str, kind: DataKind) -> str:

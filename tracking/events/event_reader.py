@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django.db import DataError, transaction
+from django.db.models import QuerySet
 from django.utils.module_loading import import_string
 
 from jobs.attempts import attempt_warnings
@@ -28,6 +29,7 @@ from tracking.metrics.point_writer import append
 from tracking.models import EventFile, Param
 from trainhub_launch.errors import SpecError
 from trainhub_launch.eventfiles import MARK
+from workspaces.database.compiled_queries import compiled
 from workspaces.stored_files import blob_cache
 
 if TYPE_CHECKING:
@@ -73,9 +75,7 @@ def _file_paths(attempt: Attempt, *, is_over: bool) -> dict[str, Path]:
     paths = {name: log_store.path(attempt.run_id, attempt.number, name) for name in streamed}
     if is_over:
         files = {name.rpartition("/")[2] for name in paths}
-        for row in Artifact.objects.filter(
-            run_id=attempt.run_id, attempt=attempt.number, path__contains=MARK
-        ):
+        for row in _event_artifacts(attempt.run_id, attempt.number):
             # A file that was streamed is in the outputs, too; its bytes must not be read twice.
             file = row.path.rpartition("/")[2]
             if MARK in file and file not in files:
@@ -84,6 +84,11 @@ def _file_paths(attempt: Attempt, *, is_over: bool) -> dict[str, Path]:
                     blob_cache.local_path(row.sha256)
                 )
     return {name: path for name, path in paths.items() if not writers.parse_name(name).is_temporary}
+
+
+@compiled
+def _event_artifacts(run_id: str, attempt: int) -> QuerySet[Artifact]:
+    return Artifact.objects.filter(run_id=run_id, attempt=attempt, path__contains=MARK)
 
 
 def _event_files(attempt: Attempt, names: Iterable[str]) -> list[EventFile]:

@@ -48,23 +48,18 @@ def _read_round(now: datetime) -> None:
     parts = AttemptNode.objects.filter(
         Q(settled_at=None) | Q(settled_at__gte=since) | Q(attempt_id__in=_unfinished)
     )
-    candidates = (
-        set(parts.filter(attempt__run__deleted_at=None).values_list("attempt_id", flat=True)) - _done.keys()
-    )
+    rows = parts.filter(attempt__run__deleted_at=None).values_list("attempt_id", "settled_at")
+    unsettled = {pk for pk, settled_at in rows if settled_at is None}
+    candidates = {pk for pk, _ in rows} - _done.keys()
     # While nothing runs, which is most of the time, building the other queries costs more than this one.
     if candidates:
-        _read_attempts(candidates, now)
+        _read_attempts(candidates, unsettled, now)
     _since = now
     for expired in [key for key, at in _done.items() if at < since - OVERLAP]:
         del _done[expired]
 
 
-def _read_attempts(candidates: set[int], now: datetime) -> None:
-    unsettled = set(
-        AttemptNode.objects.filter(attempt_id__in=candidates, settled_at=None).values_list(
-            "attempt_id", flat=True
-        )
-    )
+def _read_attempts(candidates: set[int], unsettled: set[int], now: datetime) -> None:
     attempts = Attempt.objects.filter(pk__in=candidates).select_related("run")
     for attempt in attempts.defer("plan", "run__preview"):
         _read_attempt(attempt, is_over=attempt.pk not in unsettled, now=now)

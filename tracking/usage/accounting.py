@@ -24,6 +24,7 @@ from jobs.models import Attempt, Run
 from jobs.run_curves import MAX_SETTLE_WAIT, CurveQuery, CurveReader
 from tracking.models import UsageEntry
 from tracking.usage.months import month_of, split_by_month
+from workspaces.database.compiled_queries import compiled
 
 log = logging.getLogger(__name__)
 POWER = "power_w"
@@ -71,11 +72,7 @@ def finalize_run(run: Run, now: datetime | None = None) -> None:
 
 def account_attempt(attempt: Attempt, now: datetime, *, is_final: bool | None = None) -> None:
     """Rewrites the attempt's rows; they become final once nothing more can change them."""
-    leases = list(
-        Lease.objects.filter(holder=attempt.run_id, attempt=attempt.number)
-        .select_related("node")
-        .order_by("pk")
-    )
+    leases = _leases(attempt.run_id, attempt.number)
     usage = usage_by_month(attempt, leases, now)
     is_settled = _is_settled(attempt, leases, now) if is_final is None else is_final
     run = attempt.run
@@ -109,6 +106,11 @@ def account_attempt(attempt: Attempt, now: datetime, *, is_final: bool | None = 
             update_fields=UPDATED_FIELDS,
             unique_fields=["workspace", "run_number", "attempt", "month"],
         )
+
+
+@compiled
+def _leases(holder: str, attempt: int) -> QuerySet[Lease]:
+    return Lease.objects.filter(holder=holder, attempt=attempt).select_related("node").order_by("pk")
 
 
 def usage_by_month(attempt: Attempt, leases: Iterable[Lease], now: datetime) -> dict[date, UsageAmounts]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from trainhub_launch.addresses import is_loopback
-from trainhub_launch.machine import Interpreter
+from trainhub_launch.machine import CAPABILITIES, Interpreter
 from trainhub_launch.scheduler.capabilities import unmet_capabilities
 from trainhub_launch.scheduler.data_room import UNKNOWN_ROOM, DataLists, DataRoom
+
+_ALL_CAPABILITIES = frozenset(CAPABILITIES)
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,36 @@ class FreeNode:
             if window.begin_s < limit and window.end_s > 0 and not window.admits(demand)
         )
         return min(reached, key=lambda window: window.begin_s, default=None)
+
+    @cached_property
+    def idle(self) -> FreeNode:
+        """The node as if nobody used it, with the GPUs that work. Kept, because each submission asks it of
+        all nodes of a cluster."""
+        return self.with_all_free(self.gpus_usable)
+
+    def with_all_free(self, gpu_count: int) -> FreeNode:
+        """Returns the node as if all its resources were free and it could do everything, with so many
+        GPUs."""
+        gpus = tuple(f"<GPU {index} of {self.name}>" for index in range(gpu_count))
+        # In one step: a cluster has hundreds of nodes, and `replace` sets all fields anew.
+        return replace(
+            self,
+            gpus=gpus,
+            slots=self.slots_total,
+            silent_s=None,
+            is_lost=False,
+            memory=self.memory_total,
+            cpus=float(self.cores),
+            has_limits=True,
+            keeps_secrets=True,
+            limits_disk=True,
+            disk_free=None,
+            capabilities=_ALL_CAPABILITIES,
+            holds=(),
+            closed="",
+            windows=(),
+            data=replace(self.data, in_use=frozenset()) if self.data.in_use else self.data,
+        )
 
     @property
     def gpus_usable(self) -> int:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from operator import attrgetter
+from dataclasses import dataclass
 
-from trainhub_launch.machine import CAPABILITIES
 from trainhub_launch.scheduler.capacity import Demand, FreeNode
 from trainhub_launch.scheduler.rejections import Refusal, natural, never, not_now
 
 # Of data: a node that need not download so much is preferred to a fuller one.
 LARGE_DOWNLOAD_BYTES = 1024**3
-_ALL_CAPABILITIES = frozenset(CAPABILITIES)
 
 __all__ = ["Demand", "FreeNode", "PlacedNode", "Placement", "Refusal", "place", "provisional"]
 
@@ -47,10 +44,11 @@ def place(demand: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
     Nodes that have the run's data are taken first, then the fullest fitting ones, so that large free ones
     stay whole. A run on several nodes gets only nodes with InfiniBand if enough of them are free; a run on
     one node leaves them to others."""
+    large_enough = [node for node in nodes if node.can_ever(demand)]
     # Without any node the run waits for one to join, so that is no permanent refusal.
-    if nodes and sum(node.can_ever(demand) for node in nodes) < demand.nodes:
+    if nodes and len(large_enough) < demand.nodes:
         return never(demand, nodes)
-    fitting = [node for node in nodes if node.can_ever(demand) and node.can_now(demand)]
+    fitting = [node for node in large_enough if node.can_now(demand)]
     if len(fitting) < demand.nodes:
         return not_now(demand, nodes)
     connected = [node for node in fitting if node.infiniband]
@@ -66,14 +64,15 @@ def place(demand: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
 def provisional(demand: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
     """Returns a placement for a preview: as if all resources of the nodes were free, and preferring nodes
     that report and GPUs that work."""
-    here = tuple(node for node in nodes if node.takes_runs)
+    here = [node for node in nodes if node.takes_runs]
     # A preview should show what the run can get, but GPUs that are lost or unhealthy, and then nodes that are
     # silent or drained, are better than none.
-    for gpu_count in (attrgetter("gpus_usable"), attrgetter("gpus_total")):
-        placement = place(demand, tuple(_idle(node, gpu_count(node)) for node in here))
-        if isinstance(placement, Placement):
-            return placement
-    last = place(demand, tuple(_idle(node, node.gpus_total) for node in nodes))
+    placement = place(demand, tuple(node.idle for node in here))
+    if isinstance(placement, Refusal):
+        placement = place(demand, tuple(node.with_all_free(node.gpus_total) for node in here))
+    if isinstance(placement, Placement):
+        return placement
+    last = place(demand, tuple(node.with_all_free(node.gpus_total) for node in nodes))
     return never(demand, nodes) if isinstance(last, Refusal) and last.permanent else last
 
 
@@ -94,29 +93,6 @@ def _preference(demand: Demand, node: FreeNode) -> tuple[object, ...]:
         node.slots,
         download,
         natural(node.name),
-    )
-
-
-def _idle(node: FreeNode, gpu_count: int) -> FreeNode:
-    gpus = tuple(f"<GPU {index} of {node.name}>" for index in range(gpu_count))
-    # In one step: a cluster has hundreds of nodes, and `replace` sets all fields anew.
-    return replace(
-        node,
-        gpus=gpus,
-        slots=node.slots_total,
-        silent_s=None,
-        is_lost=False,
-        memory=node.memory_total,
-        cpus=float(node.cores),
-        has_limits=True,
-        keeps_secrets=True,
-        limits_disk=True,
-        disk_free=None,
-        capabilities=_ALL_CAPABILITIES,
-        holds=(),
-        closed="",
-        windows=(),
-        data=replace(node.data, in_use=frozenset()) if node.data.in_use else node.data,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from trainhub_launch.scheduler.capabilities import unmet_capabilities
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, Hold, NodeWindow, counted, words
@@ -84,10 +85,12 @@ def not_now(demand: Demand, nodes: Sequence[FreeNode]) -> Refusal:
     return Refusal(f"Waiting for {_each(demand)}: {reasons}{more}.", _field(demand), permanent=False)
 
 
-def natural(name: str) -> list[tuple[int, str]]:
-    """Returns a sort key with which gpu-2 precedes gpu-10."""
+@lru_cache(maxsize=20_000)
+def natural(name: str) -> tuple[tuple[int, str], ...]:
+    """Returns a sort key with which gpu-2 precedes gpu-10. The names of all nodes of a cluster are sorted for
+    each run."""
     # Pairs, because text and number may meet at the same place of two names and cannot be compared directly.
-    return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"([0-9]+)", name)]
+    return tuple((int(part) if part.isdecimal() else 0, part) for part in re.split(r"([0-9]+)", name))
 
 
 def size_range(seconds: float) -> str:
@@ -138,7 +141,7 @@ def _of_the_nth(demand: Demand, nodes: Sequence[FreeNode]) -> int:
     return totals[demand.nodes - 1] if len(totals) >= demand.nodes else 0
 
 
-def _distance(demand: Demand, node: FreeNode) -> tuple[bool, int, int, list[tuple[int, str]]]:
+def _distance(demand: Demand, node: FreeNode) -> tuple[bool, int, int, tuple[tuple[int, str], ...]]:
     lacking = (max(0, demand.gpus - len(node.gpus)), max(0, demand.slots - node.slots))
     may_not = not node.takes_runs or node.window_before_end(demand) is not None
     may_not |= not node.has_python(demand)
