@@ -5,30 +5,36 @@ keeps and removes as those of other stored files (workspaces.stored_files.blob_c
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from cachetools import TTLCache
+from django.db import DatabaseError, connections
 
 from jobs.logs.models import ArchivedLog
 from workspaces import process_caches
 from workspaces.object_store.errors import StoreUnavailable
-from workspaces.object_store.models import StoredObject
+from workspaces.object_store.models import ObjectState, StoredObject
 from workspaces.object_store.rows import AT_ONCE, live_objects
 from workspaces.stored_files import blob_cache, blobs
 
 # Pieces that are read from the store at the same time.
 READERS = 16
+# Larger logs are not fetched ahead of a search, which may end before it comes to them.
+MAX_AHEAD_BYTES = 8 * 2**20
 # A page reads hundreds of logs of one attempt. The rows of a log never change, and one that is new has its
 # file for much longer than this.
 REUSED_FOR_S = 5.0
 # A request to a store that is away is repeated for longer than a page waits for a log, which then asks anew.
 # Whoever reads within this time after a failure gets its reason at once.
 AWAY_S = 20.0
+logger = logging.getLogger(__name__)
 _lock = threading.Lock()
 _attempts: TTLCache[tuple[str, int], Mapping[str, ArchivedLog]] = TTLCache(16, REUSED_FOR_S)
 
@@ -107,6 +113,39 @@ def read_parts(parts: Sequence[LogPart]) -> list[bytes]:
             _Outage.reason, _Outage.until = str(error), time.monotonic() + AWAY_S
         raise
     return [piece or b"" for piece in pieces]
+
+
+@contextmanager
+def copies_ahead(logs: Sequence[ArchivedLog]) -> Iterator[None]:
+    """Fetches copies of small logs, several at a time and in this order, while the body opens one after
+    another. What has not begun when the body ends is not fetched."""
+    small = (log.sha256 for log in logs if log.size_bytes <= MAX_AHEAD_BYTES)
+    # The body fetches the first one itself, and learns at once of a store that is away.
+    _, *following = [sha256 for sha256 in small if not blobs.path(sha256).exists()] or [""]
+    if not following:
+        yield
+        return
+    # In one query, so that the threads need no connections to the database.
+    objects = _objects(set(following))
+    pool = ThreadPoolExecutor(READERS, "log-copies")
+    for row in map(objects.get, following):
+        if row is not None and row.state == ObjectState.STORED:
+            pool.submit(_fetch_ahead, row)
+    try:
+        yield
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _fetch_ahead(row: StoredObject) -> None:
+    try:
+        blob_cache.fetch_copy(row)
+    except (StoreUnavailable, DatabaseError) as error:
+        # Whoever opens the log meets the same and is told.
+        logger.info("%s could not be fetched ahead: %s", row, error)
+    finally:
+        # Removing older copies asks the database.
+        connections.close_all()
 
 
 def open_copy(log: ArchivedLog) -> int:

@@ -6,11 +6,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from jobs.logs import line_index, log_store
+from jobs.logs import archived_logs, line_index, log_store
 from jobs.logs.arrivals import Arrival
 from jobs.logs.log_pattern import Pattern
 from jobs.logs.log_scan import LineMatch, LogScan, ScanPosition, window_bytes
@@ -106,8 +106,18 @@ class LogSearch:
     def _run_page(self, search: Callable[[], LogCursor | None], cursor: LogCursor | None) -> LogSearchPage:
         with _search_slot(self._seconds) as has_slot:
             self._deadline = time.monotonic() + self._seconds
-            self._page.next = search() if has_slot else cursor or START
+            if has_slot:
+                with self._copies_ahead(cursor):
+                    self._page.next = search()
+            else:
+                self._page.next = cursor or START
         return self._page
+
+    def _copies_ahead(self, cursor: LogCursor | None) -> AbstractContextManager[None]:
+        names = [log.name for log in self._logs]
+        begin = names.index(cursor.name) if cursor is not None and cursor.name in names else 0
+        rows = log_store.archive_rows(self._logs[0].run, self._logs[0].attempt) if self._logs else {}
+        return archived_logs.copies_ahead([rows[name] for name in names[begin:] if name in rows])
 
     def _through_time(self, cursor: LogCursor) -> LogCursor | None:
         if cursor.name:

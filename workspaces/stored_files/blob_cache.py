@@ -68,7 +68,7 @@ def local_path(sha256: str) -> Path:
     if is_store_used() and not is_local(sha256):
         row = live_object(sha256)
         if row is not None:
-            _fetch(row)
+            fetch_copy(row)
     return file
 
 
@@ -165,7 +165,9 @@ def evict_copies() -> None:
         has_room(0)
 
 
-def _fetch(row: StoredObject) -> None:
+def fetch_copy(row: StoredObject) -> None:
+    """Makes a copy of the row's object on this disk, unless there is one. Raises StoreUnavailable, an
+    OSError."""
     with _fetching[int(row.sha256[:2], 16) % len(_fetching)]:
         if is_local(row.sha256):
             return
