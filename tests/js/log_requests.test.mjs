@@ -92,7 +92,7 @@ describe("the feed of a log", () => {
     feed.fetch();
     do errors.push((await nextState()).error);
     while (errors.at(-1));
-    assert.deepEqual(errors, [...Array(2).fill("The log could not be fetched (no answer for 0.1 s). Trying again."), ""]);
+    assert.deepEqual(errors, [...Array(2).fill("The log could not be fetched: no answer for 0.1 s. Trying again."), ""]);
     feed.stop();
     assert.equal(lines.plain(0), TEXT);
     assert.deepEqual(
@@ -123,9 +123,9 @@ describe("the feed of a log", () => {
     const { feed, lines, states, nextState } = makeFeed();
     respond = (_, response) => response.writeHead(503).end();
     await feed.fetch();
-    assert.equal(states[0].error, "The log could not be fetched (503 Service Unavailable). Trying again.");
+    assert.equal(states[0].error, "The log could not be fetched: 503 Service Unavailable. Trying again.");
     respond = (_, response) => response.writeHead(503).end('{"detail": "The store is away."}');
-    assert.equal((await nextState()).error, "The log could not be fetched (The store is away.). Trying again.");
+    assert.equal((await nextState()).error, "The log could not be fetched: The store is away. Trying again.");
     serveLog(TEXT);
     assert.equal((await nextState()).error, "");
     feed.stop();

@@ -59,7 +59,7 @@ export class LogFeed {
     } catch (error) {
       if (this.abort.signal.aborted) return;
       this.failures += 1;
-      this.reportState(`The log could not be fetched (${error.message}). Trying again.`);
+      this.reportState(`The log could not be fetched: ${error.message.replace(/\.$/, "")}. Trying again.`);
       this.retry = setTimeout(() => this.fetch(), Math.min(500 * 2 ** this.failures, 15_000));
     } finally {
       this.isFetching = false;

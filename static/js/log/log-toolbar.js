@@ -73,13 +73,16 @@ export class LogToolbar {
     const { size, complete, error } = this.view.state;
     const isLoading = lines.end < size;
     const unit = lines.count === 1 ? "line" : "lines";
-    const words = [`${lines.count.toLocaleString("en")} ${unit}`, formatBytes(Math.max(size, lines.end))];
+    const isUnknown = Boolean(error) && lines.count === 0; // not even whether it is empty
+    const words = isUnknown
+      ? []
+      : [`${lines.count.toLocaleString("en")} ${unit}`, formatBytes(Math.max(size, lines.end))];
     if (isLoading) words.push(`loading ${Math.floor((100 * lines.end) / size)} %`);
     else if (complete) words.push("complete");
     this.part("state").textContent = words.join(" · ");
     this.part("error").textContent = error ?? "";
     this.part("error").hidden = !error;
-    this.part("nothing").hidden = lines.count > 0 || isLoading;
+    this.part("nothing").hidden = lines.count > 0 || isLoading || isUnknown;
     this.part("nothing").textContent = complete ? "This log is empty." : "Nothing written yet.";
   }
 }

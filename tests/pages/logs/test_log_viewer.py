@@ -241,6 +241,19 @@ class TestLive:
         page.wait_for_selector("#run-header .th-pill:has-text('Completed')", timeout=PATIENCE_MS)
         page.wait_for_selector(".lane[data-state=Succeeded]", state="attached", timeout=PATIENCE_MS)
 
+    def test_a_log_that_cannot_be_fetched_is_not_called_empty(self, page: Any, hub: Hub, flood: str) -> None:
+        def refuse(route: Any) -> None:
+            route.fulfill(status=503, json={"detail": "The store is away."})
+
+        page.route("**/logs/*.txt?*", refuse)
+        page.goto(f"/runs/{number_of(hub, flood)}/logs/")
+        until_says(page, "error", "The log could not be fetched: The store is away. Trying again.")
+        assert part(page, "nothing").is_hidden()
+        assert part(page, "state").text_content() == ""
+        page.unroute("**/logs/*.txt?*")
+        until_says(page, "state", f"{MANY + 1:,} lines")
+        assert part(page, "error").is_hidden()
+
     def test_a_failed_run_leads_to_the_line_of_its_traceback(self, page: Any, hub: Hub) -> None:
         run = submit(hub, FAILS)
         wait_for(hub, run, "Failed")
