@@ -112,11 +112,8 @@ class ClusterCard:
 
     @property
     def foremost_nodes(self) -> tuple[NodeCard, ...]:
-        """Returns the nodes that a list of all clusters shows: of many only some, first those that need
-        attention."""
-        if len(self.nodes) <= MAX_FOREMOST:
-            return self.nodes
-        return tuple(sorted(self.nodes, key=lambda card: not card.needs_attention)[:MAX_FOREMOST])
+        """Returns the nodes that a list of all clusters shows."""
+        return foremost(self.nodes)
 
     @property
     def ready(self) -> tuple[NodeCard, ...]:
@@ -151,6 +148,14 @@ class ClusterCard:
     @property
     def slots_free(self) -> int:
         return sum(card.slots_free for card in self.ready)
+
+
+def foremost(nodes: tuple[NodeCard, ...]) -> tuple[NodeCard, ...]:
+    """Returns those that a page with other things shows: of many only some, first those that need
+    attention."""
+    if len(nodes) <= MAX_FOREMOST:
+        return nodes
+    return tuple(sorted(nodes, key=lambda card: not card.needs_attention)[:MAX_FOREMOST])
 
 
 def cluster_cards(workspace: Workspace) -> tuple[ClusterCard, ...]:

@@ -14,7 +14,7 @@ from jobs.logs import log_store
 from jobs.models import Member, Run
 from jobs.states import ACTIVE, WAITING, RunState
 from jobs.views.lanes import TAIL_BYTES, last_line_of_log
-from jobs.views.machines import machines
+from jobs.views.machines import machine_board
 from jobs.views.partials import render_part
 from jobs.views.run import phases_of
 from jobs.views.sparklines import Sparkline, sparklines
@@ -47,15 +47,12 @@ def dashboard(request: WorkspaceRequest) -> HttpResponse:
         .select_related("experiment", "created_by")
         .defer("preview")
     )
-    fleet = machines(workspace)
+    board = machine_board(workspace)
     counts = _counts(workspace)
-    gpus, slots = sum(item.gpus_busy for item in fleet), sum(item.slots_busy for item in fleet)
     context = {
         "counts": counts,
-        "trends": trends(workspace, {**counts, "gpus": gpus, "slots": slots}),
-        "machines": fleet,
-        "gpus": (gpus, sum(item.gpus_total for item in fleet)),
-        "slots": (slots, sum(item.slots_total for item in fleet)),
+        "trends": trends(workspace, {**counts, "gpus": board.gpus[0], "slots": board.slots[0]}),
+        "board": board,
         "active": _active(
             list(
                 runs.filter(state__in=ACTIVE).prefetch_related("events").order_by("-created_at")[:MAX_ACTIVE]

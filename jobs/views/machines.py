@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from clusters.gpu_display import gpu_summary, heat
 from clusters.gpus.gpu_cells import GpuCell, LeaseSummary
 from clusters.models import Node
-from clusters.overview import NodeCard, node_cards
+from clusters.overview import NodeCard, foremost, node_cards
 from clusters.states import GpuUsage
 from clusters.visibility import visible_nodes
 from jobs.models import Run
@@ -43,13 +43,34 @@ class Machine:
     slots_total: int
 
 
-def machines(workspace: Workspace) -> list[Machine]:
+@dataclass(frozen=True)
+class Board:
+    """The machines of a workspace: of many only the foremost, with the counts of all. `gpus` and `slots`: the
+    busy ones, and all; the slots of nodes without GPUs."""
+
+    machines: tuple[Machine, ...]
+    count: int
+    gpus: tuple[int, int]
+    slots: tuple[int, int]
+
+
+def machine_board(workspace: Workspace) -> Board:
     """Returns the nodes that the workspace may use. Resources that runs of other workspaces hold are only
     shown as busy."""
     cards = node_cards(visible_nodes(workspace).filter(revoked_at=None), workspace)
-    holders = {line.holder for card in cards for line in card.leases}
+    shown = foremost(cards)
+    holders = {line.holder for card in shown for line in card.leases}
     numbers = dict(Run.objects.for_workspace(workspace).filter(pk__in=holders).values_list("pk", "number"))
-    return [_machine(card, numbers) for card in cards]
+    without_gpus = [card for card in cards if not card.usable_gpus]
+    return Board(
+        tuple(_machine(card, numbers) for card in shown),
+        len(cards),
+        (sum(card.gpus_busy for card in cards), sum(len(card.usable_gpus) for card in cards)),
+        (
+            sum(card.slots_busy for card in without_gpus),
+            sum(card.node.slots for card in without_gpus),
+        ),
+    )
 
 
 def _machine(card: NodeCard, numbers: dict[str, int]) -> Machine:

@@ -83,3 +83,13 @@ def test_all_clusters_show_some_nodes_of_each_and_first_those_that_need_attentio
     assert names[:2] == troubled
     assert len(names) == MAX_FOREMOST
     assert f"All {COUNT} nodes of local" in page
+
+
+def test_the_dashboard_shows_some_machines_and_counts_all(troubled: list[str]) -> None:
+    page = client_of(make_viewer()).get("/").content.decode()
+    names = re.findall(r'th-machine-name" href="/nodes/([^/]+)/"', page)
+    assert names[:2] == troubled
+    assert len(names) == MAX_FOREMOST
+    assert f"{MAX_FOREMOST} of {COUNT}, those that need attention first" in page
+    # One of the nodes has no GPU.
+    assert re.search(rf"<strong>0<small> of {COUNT - 1}</small></strong><span>GPUs busy", page)
