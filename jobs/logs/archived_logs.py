@@ -120,8 +120,9 @@ def copies_ahead(logs: Sequence[ArchivedLog]) -> Iterator[None]:
     """Fetches copies of small logs, several at a time and in this order, while the body opens one after
     another. What has not begun when the body ends is not fetched."""
     small = (log.sha256 for log in logs if log.size_bytes <= MAX_AHEAD_BYTES)
+    absent = [sha256 for sha256 in small if not blobs.path(sha256).exists()]
     # The body fetches the first one itself, and learns at once of a store that is away.
-    _, *following = [sha256 for sha256 in small if not blobs.path(sha256).exists()] or [""]
+    following = absent[1:]
     if not following:
         yield
         return
