@@ -139,7 +139,8 @@ class ChaosHosts(Hosts):
 def fill(disk: Path, free_bytes: int) -> None:
     facts = os.statvfs(disk)
     size = max(0, facts.f_bavail * facts.f_frsize - free_bytes)
-    with (disk / "full").open("wb") as file, suppress(OSError):
+    # Without a buffer, which would still be written as the file is closed, to a disk that others have filled.
+    with (disk / "full").open("wb", buffering=0) as file, suppress(OSError):
         while size > 0:
             size -= file.write(b"x" * min(size, MIB))
 
