@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.run_cost.flame_stacks import folded
 from bench.support.limits import Limits
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,3 +67,11 @@ def test_limits_are_kept_or_exceeded(capsys: pytest.CaptureFixture[str]) -> None
     limits.at_least("rates", 0.49, 0.5)
     assert limits.exit_code() == 1
     assert "Past the limit: times 2.01, at most 2; rates 0.49, at least 0.5" in capsys.readouterr().out
+
+
+def test_stacks_of_one_function_are_one_whatever_its_lines_and_thread() -> None:
+    stacks = [
+        "thread (7): a;Thread.run (threading.py:1);post (jobs/api/run.py:5);get (db/query.py:9) 2",
+        "thread (8): b;Thread.run (threading.py:1);post (jobs/api/run.py:7);get (db/query.py:9) 3",
+    ]
+    assert folded(stacks) == {"post (jobs/api/run.py);get (db/query.py)": 5}
