@@ -81,7 +81,7 @@ def each_page_once() -> Iterator[Any]:
             yield pytest.param(address, size, marks=pytest.mark.long if is_again else ())
 
 
-@pytest.mark.parametrize(("address", "size"), each_page_once())
+@pytest.mark.parametrize(("address", "size"), list(each_page_once()))
 def test_a_page_is_open_to_everybody(
     address: str, size: tuple[int, int], tab: Any, populated: PopulatedHub
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from jobs.logs import log_store, log_timestamps
@@ -72,7 +72,9 @@ class TestGrowing:
         node, run = running(who)
         send(node, run, event_file(*curve("loss", 3)))
         pending_attempts.read_pending()
-        with django_assert_max_num_queries(4):  # parts, those not settled, attempts, files
+        # Several workers of a hub on PostgreSQL take turns, by a lease.
+        of_lease = 2 if connection.vendor == "postgresql" else 0
+        with django_assert_max_num_queries(3 + of_lease):  # parts, attempts, files
             pending_attempts.read_pending()
 
     def test_is_read_in_pieces_and_without_what_is_too_large_to_be_a_number(
