@@ -141,7 +141,7 @@ def copies_ahead(logs: Sequence[ArchivedLog]) -> Iterator[None]:
 def _fetch_ahead(row: StoredObject) -> None:
     try:
         blob_cache.fetch_copy(row)
-    except (StoreUnavailable, DatabaseError) as error:
+    except (OSError, DatabaseError) as error:
         # Whoever opens the log meets the same and is told.
         logger.info("%s could not be fetched ahead: %s", row, error)
     finally:
