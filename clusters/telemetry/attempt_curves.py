@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from django.db.models import QuerySet
 
 from clusters.models import Node, StoredSeries
 from clusters.telemetry import series
@@ -17,6 +18,7 @@ from clusters.telemetry.series import Curves, MetricCurve, NodeSeries
 from clusters.telemetry.slice_codec import PackingError
 from trainhub_launch.metrics import GPU_KEYS, HOST_KEYS
 from trainhub_launch.telemetry import HOST
+from workspaces.database.compiled_queries import compiled
 
 log = logging.getLogger(__name__)
 MAX_POINTS = 1500
@@ -62,7 +64,7 @@ def store_curves(
 def load_curves(holder: str, attempt: int) -> dict[str, StoredCurves]:
     """Returns the stored curves by node name; nodes without stored curves are absent."""
     curves: dict[str, StoredCurves] = {}
-    for row in StoredSeries.objects.filter(holder=holder, attempt=attempt).order_by("node_name", "subject"):
+    for row in _stored(holder, attempt):
         try:
             chunk = read_chunk(bytes(row.data), row.start)
         except PackingError as error:
@@ -76,6 +78,11 @@ def load_curves(holder: str, attempt: int) -> dict[str, StoredCurves]:
         )
         curves[row.node_name] = StoredCurves(row.step_s, subjects)
     return curves
+
+
+@compiled
+def _stored(holder: str, attempt: int) -> QuerySet[StoredSeries]:
+    return StoredSeries.objects.filter(holder=holder, attempt=attempt).order_by("node_name", "subject")
 
 
 def read_stored(

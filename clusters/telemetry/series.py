@@ -21,6 +21,7 @@ from clusters.telemetry.expiry import retention_s
 from clusters.telemetry.slice_codec import SLICE_VERSION, Numbers, PackingError
 from clusters.telemetry.transpose import gather
 from trainhub_launch.telemetry import BUCKET_S, HOST
+from workspaces.database.compiled_queries import compiled
 from workspaces.set_aside import usable
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class MetricCurve:
 
 
 Curves = Mapping[str, MetricCurve]
+SliceRow = tuple[int, "bytes | memoryview[int]"]
 
 
 @dataclass(frozen=True)
@@ -119,16 +121,11 @@ class _SeriesBuilder:
         self._bins: dict[str, Bins] = {}
 
     def take_slices(self, nodes: Collection[int], subjects: Sequence[str] | None) -> None:
-        rows = TelemetrySlice.objects.filter(
-            usable(SLICE_VERSION),
-            node__in=nodes,
-            start__gte=self._on.start - BUCKET_S,
-            start__lt=self._on.end,
-        )
-        by_node: dict[int, list[tuple[int, bytes]]] = {}
-        for node, start, data in rows.order_by("node", "start").values_list("node", "start", "data"):
-            by_node.setdefault(node, []).append((start, bytes(data)))
-        for slices in by_node.values():
+        for node in sorted(nodes):
+            rows = _slices(node, self._on.start - BUCKET_S, self._on.end)
+            slices = [(start, bytes(data)) for start, data in rows]
+            if not slices:
+                continue
             for subject, chunk in gather(slices, self._metrics[False], self._metrics[True]).items():
                 if subjects is None or subject in subjects:
                     self._bins_of(subject).add(chunk, self._rows(subject, chunk.metrics))
@@ -171,6 +168,14 @@ class _SeriesBuilder:
         for row, name in enumerate(self._metrics[subject == HOST]):
             if bins.weight[row].any():
                 yield name, MetricCurve(mean[row], bins.peak[row])
+
+
+@compiled
+def _slices(node_id: int, start: int, end: int) -> QuerySet[TelemetrySlice, SliceRow]:
+    rows = TelemetrySlice.objects.filter(
+        usable(SLICE_VERSION), node_id=node_id, start__gte=start, start__lt=end
+    )
+    return rows.order_by("start").values_list("start", "data")
 
 
 def _end_to_end(chunks: Sequence[tuple[int, bytes]], step: int, metrics: Sequence[str]) -> Chunk:

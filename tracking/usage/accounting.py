@@ -94,12 +94,12 @@ def account_attempt(attempt: Attempt, now: datetime, *, is_final: bool | None = 
         )
         for month, amounts in usage.items()
     ]
-    existing = UsageEntry.objects.filter(
-        workspace_id=run.workspace_id, run_number=run.number, attempt=attempt.number
-    )
+    key = run.workspace_id, run.number, attempt.number
     with transaction.atomic():
         # A run that was expected to last into the next month may have ended before it.
-        existing.exclude(month__in=usage).delete()
+        former = [pk for pk, month in _months(*key) if month not in usage]
+        if former:
+            UsageEntry.objects.filter(pk__in=former).delete()
         UsageEntry.objects.bulk_create(
             rows,
             update_conflicts=True,
@@ -111,6 +111,12 @@ def account_attempt(attempt: Attempt, now: datetime, *, is_final: bool | None = 
 @compiled
 def _leases(holder: str, attempt: int) -> QuerySet[Lease]:
     return Lease.objects.filter(holder=holder, attempt=attempt).select_related("node").order_by("pk")
+
+
+@compiled
+def _months(workspace_id: int, run_number: int, attempt: int) -> QuerySet[UsageEntry, tuple[int, date]]:
+    rows = UsageEntry.objects.filter(workspace_id=workspace_id, run_number=run_number, attempt=attempt)
+    return rows.values_list("pk", "month")
 
 
 def usage_by_month(attempt: Attempt, leases: Iterable[Lease], now: datetime) -> dict[date, UsageAmounts]:
