@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from bench.idle import scheduled_s
 from bench.run_cost.flame_stacks import folded
 from bench.support.limits import Limits
 
@@ -75,3 +78,27 @@ def test_stacks_of_one_function_are_one_whatever_its_lines_and_thread() -> None:
         "thread (8): b;Thread.run (threading.py:1);post (jobs/api/run.py:7);get (db/query.py:9) 3",
     ]
     assert folded(stacks) == {"post (jobs/api/run.py);get (db/query.py)": 5}
+
+
+def test_the_time_of_threads_that_have_ended_counts() -> None:
+    script = """
+import threading, time
+
+def work():
+    while time.thread_time() < 0.2:
+        pass
+
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+print("ended", flush=True)
+input()
+"""
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ended\n"
+        assert scheduled_s(process.pid) > 0.2
+        process.communicate("\n")
+    with pytest.raises(ProcessLookupError):
+        scheduled_s(process.pid)
