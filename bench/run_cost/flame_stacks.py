@@ -1,5 +1,5 @@
-"""Prepares the stacks that py-spy has recorded for a flame graph: without the lines of functions, which would
-part the samples of one function, and without frames that only lead to others, such as threads and
+"""Prepares the stacks that py-spy has recorded for a flame graph: without line numbers, which would
+split the samples of one function, and without frames that only lead to others, such as threads and
 middleware.
 
 python -m bench.run_cost.flame_stacks flame/web.txt | flamegraph.pl --hash > web.svg"""
@@ -21,7 +21,7 @@ LEADING = re.compile(
 
 
 def folded(lines: Iterable[str]) -> Counter[str]:
-    """Returns the number of samples of each stack, its frames from the outermost, parted by semicolons."""
+    """Returns the number of samples of each stack, its frames from the outermost, separated by semicolons."""
     samples: Counter[str] = Counter()
     for line in lines:
         stack, _, count = line.rpartition(" ")
