@@ -20,6 +20,7 @@ from tests.upgrade.agents.older_agent import (
     replace_archive,
     wait_for_version,
 )
+from trainhub_launch.upgrades.program_order import STEPS
 from trainhub_node import __version__
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
@@ -110,6 +111,15 @@ def _never_reports(name: str, data: bytes) -> bytes | None:
     )
 
 
+def _reports_once_cut_off(name: str, data: bytes) -> bytes | None:
+    waits = b"while not __import__('os').path.exists('/tmp/cut-off'): __import__('time').sleep(0.1)\n        "
+    return (
+        data.replace(b"self._uplink.start()", waits + b"self._uplink.start()")
+        if name == "trainhub_node/agent.py"
+        else data
+    )
+
+
 FLAWS: list[tuple[Callable[[str, bytes], bytes | None], str]] = [
     (_broken_import, "does not start here: ImportError: it lacks a module"),
     (_ends_at_once, "ended with code 1. Its last line: trainhub-node: broken"),
@@ -146,6 +156,7 @@ def test_an_agent_that_is_killed_at_each_step_or_cut_off_comes_to_an_end(older: 
     variables = {"GO_ON": "/tmp/go-on"}
     run = older.script(COUNTING, environment_variables=variables)
     older.runs.says(run, b"line 5", "70_driver_log.txt")
+    first.linger_at_steps()
     done: list[str] = []
     ordering = threading.Thread(
         target=lambda: done.append(order(older, "node", "upgrade", first.name)), daemon=True
@@ -159,11 +170,11 @@ def test_an_agent_that_is_killed_at_each_step_or_cut_off_comes_to_an_end(older: 
             first.kill_agents()
         time.sleep(0.2)
     assert done, first.agent_log.read_text()[-2000:]
-    assert {"fetching", "restarting"} <= set(killed_at)
+    assert tuple(step for step in killed_at if step in STEPS) == STEPS
     wait_for_version(older.hub, first.name)
 
-    # The new version starts, but the hub is out of its reach.
-    replace_archive(older.hub, lambda name, data: data)
+    # The new version starts, but the hub is out of its reach before it has reported.
+    replace_archive(older.hub, _reports_once_cut_off)
     failed: list[str] = []
     ordering = threading.Thread(
         target=lambda: failed.append(order(older, "node", "upgrade", second.name, check=False)), daemon=True
@@ -172,6 +183,7 @@ def test_an_agent_that_is_killed_at_each_step_or_cut_off_comes_to_an_end(older: 
     second.wait_for_log("Restarting with version", 120)
     second.cut()
     try:
+        (second.folder / "cut-off").touch()
         second.wait_for_log("The program of before goes on", 120)
     finally:
         second.heal()

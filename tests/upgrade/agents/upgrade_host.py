@@ -14,6 +14,7 @@ from tests.upgrade.agents.older_agent import OLDER, install_older
 
 # As in a virtual environment that somebody made for the agent: the packages on the path, nothing of the hub.
 INSTALLED = Path("/tmp/installed")
+STEP_S = 2.0
 KEEP = 'while true; do "$@"; sleep 1; done'
 
 
@@ -44,6 +45,16 @@ class UpgradeHost(Host):
     def kill_agents(self) -> None:
         for pid in self.agent_pids():
             os.kill(pid, 9)
+
+    def linger_at_steps(self) -> None:
+        """Has the agent stay for `STEP_S` at each step of an upgrade, and starts it again: steps that pass in
+        milliseconds would be missed by who looks."""
+        requests = self.folder / "installed/trainhub_node/upgrade/upgrade_requests.py"
+        asks = 'self._hub.request("POST", ADDRESS, json=body)\n'
+        text = requests.read_text()
+        assert asks in text
+        requests.write_text(text.replace(asks, f"{asks}        __import__('time').sleep({STEP_S})\n"))
+        self.kill_agents()
 
     def wait_for_one_process(self) -> None:
         """Waits until there is an agent, and no launcher above it."""
