@@ -17,9 +17,11 @@ from trainhub_launch.expand import literal, references
 _ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _NAMES = re.compile(r"\$\{?#?([A-Za-z_][A-Za-z0-9_]*)")
 _ENVIRONMENT = re.compile(
-    r"(?:module|ml|conda|mamba|micromamba|source|\.|eval|pip|pip3|uv|apt-get|apt|spack)(?:\s|$)"
+    r"(?:module|ml|conda|mamba|micromamba|source|\.(?=\s)|eval|pip|pip3|uv|apt-get|apt|spack)(?:\s|$)"
 )
-_TALK = re.compile(r"(?:echo|printf|date|hostname|nvidia-smi|set|ulimit|env|pwd|ls|wait|nvcc|which)(?:\s|$)")
+_PRINTS = re.compile(r"(?:echo|printf|date|hostname|nvidia-smi|env|pwd|ls|nvcc|which)(?:\s|$)")
+_PREPARES = re.compile(r"(?:set|ulimit|wait)(?:\s|$)")
+_ONLY_PRINTS = "only prints, and is left out"
 _HERE = re.compile(r"cd\s+(?:\.|\"?\$\{?(?:SLURM_SUBMIT_DIR|PWD)\}?\"?)\s*\Z")
 _EXPORT = re.compile(r"export((?:\s+[A-Za-z_][A-Za-z0-9_]*)+)\s*\Z")
 # What exports of TrainHub begin with: a value that somebody has to set.
@@ -72,6 +74,7 @@ def read_commands(
     addresses: set[str] = set()
     commands: list[tuple[int, str]] = []
     variables: dict[str, str] = {}
+    printing: list[tuple[int, str]] = []
     for number, line in _logical_lines(draft.body):
         if required := _REQUIRED.match(line):
             if required[1].startswith("TRAINHUB_"):
@@ -81,6 +84,9 @@ def read_commands(
                 put_secret(draft, required[1], required[1], number)
             continue
         kind = _plumbing(line, dialect, variables, addresses)
+        if kind == _ONLY_PRINTS:
+            printing.append((number, line))
+            continue
         if kind:
             outcome = Outcome.CHANGED if kind.startswith("TrainHub") else Outcome.NONE
             draft.note(draft.body.field, outcome, f"{line[:60]!r}: {kind}", number)
@@ -92,6 +98,12 @@ def read_commands(
         if assigned:
             continue
         commands.append((number, strip(line)))
+    if not commands and printing:
+        # People try a cluster with `nvidia-smi` or the like.
+        number, line = printing.pop()
+        commands.append((number, strip(line)))
+    for number, line in printing:
+        draft.note(draft.body.field, Outcome.NONE, f"{line[:60]!r}: {_ONLY_PRINTS}", number)
     names = dict(dialect.renames) | dict.fromkeys(addresses, "MASTER_ADDR")
     words = None
     if len(commands) == 1:
@@ -150,8 +162,11 @@ def _plumbing(line: str, dialect: ShellDialect, earlier: Container[str], address
         return "TrainHub starts processes in the folder of the code"
     if _ENVIRONMENT.match(line):
         return "packages come from an environment: choose one that has them"
-    if _TALK.match(line) and not re.search(r"[|>&;]", line):
-        return "only prints or prepares, and is left out"
+    is_alone = not re.search(r"[|>&;]", line)
+    if _PRINTS.match(line) and is_alone:
+        return _ONLY_PRINTS
+    if _PREPARES.match(line) and is_alone:
+        return "only prepares, and is left out"
     if "TRAINHUB_" in line and line.startswith(("export ", "mkdir ")):
         return "TrainHub sets its own variables itself"
     if (export := _EXPORT.match(line)) and all(

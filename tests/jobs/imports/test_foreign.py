@@ -167,6 +167,13 @@ class TestSlurm:
         spec = import_spec("sbatch", f"#!/bin/bash\n#SBATCH -t {text}\npython a.py\n").spec
         assert spec.limits.timeout_s == seconds
 
+    @pytest.mark.parametrize("command", ["nvidia-smi -L", "hostname", "."])
+    def test_a_script_that_only_prints_runs_its_last_line(self, command: str) -> None:
+        text = f"#!/bin/bash\n#SBATCH --nodes=1\nmodule load cuda\nset -e\ndate\n{command}\n"
+        result = import_spec("sbatch", text)
+        assert list(result.spec.command) == command.split()
+        assert "'date': only prints, and is left out" in [note.message for note in result.notes]
+
     def test_an_empty_script_is_refused_by_the_missing_field(self) -> None:
         with pytest.raises(SpecError) as raised:
             import_spec("sbatch", "#!/bin/bash\n#SBATCH -N 1\n")

@@ -65,6 +65,9 @@ class TestUnchanged:
             # Such as more processes than a run may have.
             if error.field.split(".")[0] in ("distribution", "resources", "display_name"):
                 return
+            # A shell's `. FILE` prepares the environment, so that nothing is left to run.
+            if error.field == "script" and spec.command[:1] == (".",):
+                return
             raise
         assert read_spec({**result.spec.to_json(), "source": {"type": "example", "name": "x"}})
 
