@@ -21,6 +21,7 @@ from trainhub_launch.scheduler.placement import PlacedNode, Placement, place
 from trainhub_launch.scheduler.queue import Release
 from trainhub_launch.scheduler.rejections import Refusal
 from workspaces.database.compiled_queries import compiled
+from workspaces.database.compiled_writes import IS_NULL, update_rows
 from workspaces.models import Workspace
 
 
@@ -89,8 +90,8 @@ def release(holder: str, attempt: int, node: Node | None = None) -> int:
         # The end of an attempt leads here several times.
         if not held:
             return 0
-        open_leases = Lease.objects.filter(pk__in=[lease.pk for lease in held], released_at=None)
-        count = open_leases.update(released_at=timezone.now())
+        open_leases = {"pk": tuple(lease.pk for lease in held), "released_at": IS_NULL}
+        count = update_rows(Lease, open_leases, released_at=timezone.now())
         _pass_on(lease for lease in held if lease.promised_to)
         _announce(lease.node for lease in held)
     return count

@@ -228,9 +228,8 @@ def _end_attempt(run: Run, when: datetime) -> None:
     if not unsettled_parts(attempt.pk):
         log_store.close(run.pk, attempt.number)
     # Nodes that still run these ranks stop them now, and report later how they ended.
-    Member.objects.filter(attempt=attempt, state__in=(MemberState.WAITING, MemberState.RUNNING)).update(
-        state=MemberState.STOPPED
-    )
+    open_members = {"attempt_id": attempt.pk, "state": (MemberState.WAITING, MemberState.RUNNING)}
+    update_rows(Member, open_members, state=MemberState.STOPPED)
 
 
 def settle(part: AttemptNode, run_id: str, attempt: int, at: datetime) -> None:

@@ -10,6 +10,7 @@ import pytest
 from django.core.exceptions import FieldDoesNotExist
 from django.db import IntegrityError, connection, connections, transaction
 from django.db.models import F, QuerySet
+from django.db.models.signals import post_init
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -18,7 +19,7 @@ from jobs.states import Reason, RunState
 from tests.jobs.builders import Played, launched, node
 from workspaces.access import Principal
 from workspaces.database.compiled_queries import compiled
-from workspaces.database.compiled_writes import insert_row, update_rows
+from workspaces.database.compiled_writes import IS_NULL, insert_row, update_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -52,6 +53,31 @@ def test_instances_are_those_of_the_queryset(who: Principal) -> None:
             assert row.attempt.run.state == other.attempt.run.state
             assert row.grace_s == other.grace_s == 10  # type: ignore[attr-defined]
     assert len(parts(alpha.node.pk)) + len(parts(beta.node.pk)) == 1
+
+
+def test_whoever_listens_to_the_making_of_instances_is_called(who: Principal) -> None:
+    node()
+    run, made = launched(who), list[Any]()
+
+    def note(instance: Any, **_: Any) -> None:
+        made.append(instance)
+
+    post_init.connect(note, sender=Run)
+    try:
+        rows = compiled(_locked)(run.pk)
+    finally:
+        post_init.disconnect(note, sender=Run)
+    assert [id(row) for row in rows] == [id(row) for row in made]
+
+
+def _names_by_age() -> QuerySet[Run, tuple[str]]:
+    return Run.objects.order_by("created_at").values_list("display_name").distinct()
+
+
+def test_columns_of_the_order_are_left_out(who: Principal) -> None:
+    node()
+    launched(who), launched(who)
+    assert compiled(_names_by_age)() == list(_names_by_age())
 
 
 def test_tuples_are_converted_and_times_are_compared(who: Principal) -> None:
@@ -160,6 +186,16 @@ class TestUpdates:
         assert update_rows(Run, {"workspace_id": who.workspace.pk}, priority=9) == 2
         assert set(Run.objects.values_list("priority", flat=True)) == {9}
 
+    def test_rows_with_one_of_several_values_or_none_at_all_are_found(self, who: Principal) -> None:
+        node()
+        first, second, third = launched(who), launched(who), launched(who)
+        Run.objects.filter(pk=second.pk).update(started_at=timezone.now())
+        where = {"pk": (first.pk, second.pk), "started_at": IS_NULL}
+        Run.objects.filter(pk__in=(first.pk, third.pk)).update(started_at=None)
+        assert update_rows(Run, where, priority=4) == 1
+        assert list(Run.objects.filter(priority=4)) == [first]
+        assert update_rows(Run, {"pk": (first.pk, third.pk)}, priority=5) == 2
+
     def test_an_error_leaves_nothing_of_its_transaction(self, who: Principal) -> None:
         node()
         run, other = launched(who), launched(who)
@@ -173,6 +209,7 @@ class TestUpdates:
         with pytest.raises(FieldDoesNotExist, match="Run has no column of the attribute 'workspace'"):
             update_rows(Run, {"pk": "x"}, workspace=1)
 
-    def test_none_is_nothing_to_compare_with(self) -> None:
+    @pytest.mark.parametrize("nothing", [None, ()])
+    def test_none_is_nothing_to_compare_with(self, nothing: Any) -> None:
         with pytest.raises(TypeError, match="not with None"):
-            update_rows(Run, {"pk": None}, number=1)
+            update_rows(Run, {"pk": nothing}, number=1)

@@ -15,15 +15,17 @@ of a condition; it must not decide anything by them."""
 
 from __future__ import annotations
 
-import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any, ParamSpec, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Model
 from django.db.models.query import ModelIterable, QuerySet
+
+from workspaces.database.row_instances import instance_maker
 
 AnyQuerySet = QuerySet[Any, Any]
 P = ParamSpec("P")
@@ -39,12 +41,18 @@ class _Compiled:
 
     def __init__(self, function: Callable[..., AnyQuerySet], arguments: tuple[object, ...]) -> None:
         marks = [_mark(argument, index) for index, argument in enumerate(arguments)]
-        self._queryset = function(*marks)
-        self._compiler = self._queryset.query.get_compiler(DEFAULT_DB_ALIAS)
-        self._sql, self._parameters = self._compiler.as_sql()
+        queryset = function(*marks)
+        compiler = queryset.query.get_compiler(DEFAULT_DB_ALIAS)
+        self._sql, self._parameters = compiler.as_sql()
+        # DISTINCT adds the columns of the order at the end of each row.
+        self._columns = compiler.col_count if compiler.has_extra_select else None
         # What turns the values of each column into those of its field; Django looks it up for each execution.
-        columns = self._compiler.select[: self._compiler.col_count]
-        self._converters = self._compiler.get_converters([column for column, *_ in columns])
+        columns = [column for column, *_ in compiler.select[: compiler.col_count]]
+        self._converters = [(place, *how) for place, how in compiler.get_converters(columns).items()]
+        self._annotations = tuple((compiler.annotation_col_map or {}).items())
+        self._makes_instances = queryset._iterable_class is ModelIterable
+        if self._makes_instances:
+            self._make = instance_maker(compiler.klass_info, compiler.select)
         operations = connections[DEFAULT_DB_ALIAS].ops
         # SQLite's adapter turns times into text.
         # Parameters may be lists, which cannot be members of a set.
@@ -60,9 +68,8 @@ class _Compiled:
         if missing:
             raise TypeError(f"{function.__qualname__} does not pass its argument {min(missing)} on")
 
-    def rows(self, arguments: tuple[object, ...]) -> list[Any]:
-        connection = connections[DEFAULT_DB_ALIAS]
-        values = [
+    def rows(self, connection: BaseDatabaseWrapper, arguments: tuple[object, ...]) -> list[Any]:
+        values: list[Any] = [
             connection.ops.adapt_datetimefield_value(value) if isinstance(value, datetime) else value
             for value in arguments
         ]
@@ -70,17 +77,27 @@ class _Compiled:
             constant if place is None else values[place]
             for place, constant in zip(self._places, self._parameters, strict=True)
         )
-        # What the compiler knows about columns and joins is the same for each call; threads share it.
-        compiler = copy.copy(self._compiler)
-        compiler.connection = connection
-        compiler.as_sql = lambda *_, **__: (self._sql, parameters)
-        compiler.get_converters = lambda _: self._converters
-        if self._queryset._iterable_class is not ModelIterable:
-            return list(compiler.results_iter(tuple_expected=True))
-        # As a QuerySet does it, which would build the query anew.
-        query = SimpleNamespace(get_compiler=lambda using: compiler)  # noqa: ARG005 - the name is Django's
-        source = SimpleNamespace(db=DEFAULT_DB_ALIAS, query=query, _known_related_objects={})
-        return list(ModelIterable(source))  # type: ignore[arg-type]
+        with connection.cursor() as cursor:
+            cursor.execute(self._sql, parameters)
+            rows = cursor.fetchall()
+        if self._columns is not None:
+            rows = [row[: self._columns] for row in rows]
+        if self._converters:
+            rows = [self._converted(row, connection) for row in rows]
+        return [self._instance(row) for row in rows] if self._makes_instances else rows
+
+    def _converted(self, row: Sequence[Any], connection: BaseDatabaseWrapper) -> tuple[Any, ...]:
+        values = list(row)
+        for place, converters, column in self._converters:
+            for convert in converters:
+                values[place] = convert(values[place], column, connection)
+        return tuple(values)
+
+    def _instance(self, row: Sequence[Any]) -> Model | None:
+        instance = self._make(row)
+        for name, place in self._annotations:
+            setattr(instance, name, row[place])
+        return instance
 
 
 def compiled(function: Callable[P, QuerySet[Any, T]]) -> Callable[P, list[T]]:
@@ -94,12 +111,12 @@ def compiled(function: Callable[P, QuerySet[Any, T]]) -> Callable[P, list[T]]:
     def rows(*args: P.args, **kwargs: P.kwargs) -> list[T]:
         if kwargs or not all(type(value) in (int, str, datetime) for value in args):
             raise TypeError(f"{function.__qualname__} takes numbers, texts and times, by position")
-        vendor = connections[DEFAULT_DB_ALIAS].vendor
-        query = by_vendor.get(vendor)
+        connection = connections[DEFAULT_DB_ALIAS]
+        query = by_vendor.get(connection.vendor)
         if query is None:
             # Two threads may compile it at once, to the same.
-            query = by_vendor[vendor] = _Compiled(function, args)
-        return query.rows(args)
+            query = by_vendor[connection.vendor] = _Compiled(function, args)
+        return query.rows(connection, args)
 
     return rows
 

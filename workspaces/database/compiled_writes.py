@@ -15,22 +15,30 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db import DEFAULT_DB_ALIAS, connections, models, transaction
 
 Model = type[models.Model]
+IS_NULL = object()
 
 
 def update_rows(model: Model, where: Mapping[str, object], **values: object) -> int:
-    """Sets `values` in the rows whose fields in `where` have these values, and returns how many these are.
-    "pk" is a field of `where`, too. Raises TypeError for None in `where`, which no row would equal."""
-    if None in where.values():
-        raise TypeError("update_rows compares with values, not with None")
+    """Sets `values` in the rows whose fields in `where` have these values, or one of those in a tuple, or no
+    value (IS_NULL), and returns how many these are. "pk" is a field of `where`, too. Raises TypeError for
+    None and an empty tuple in `where`, which no row would equal."""
+    if None in where.values() or () in where.values():
+        raise TypeError("update_rows compares with values, not with None or an empty tuple")
     connection = connections[DEFAULT_DB_ALIAS]
-    sql, fields, conditions = _update(connection.vendor, model, tuple(values), tuple(where))
+    compared_with = {
+        name: value if isinstance(value, tuple) else () if value is IS_NULL else (value,)
+        for name, value in where.items()
+    }
+    counts = tuple((name, len(options)) for name, options in compared_with.items())
+    sql, fields, conditions = _update(connection.vendor, model, tuple(values), counts)
     new = [
         field.get_db_prep_save(value, connection)
         for field, value in zip(fields, values.values(), strict=True)
     ]
     compared = [
         field.get_db_prep_value(value, connection)
-        for field, value in zip(conditions, where.values(), strict=True)
+        for field, options in zip(conditions, compared_with.values(), strict=True)
+        for value in options
     ]
     return _execute(sql, new + compared)
 
@@ -63,11 +71,14 @@ def _update(
     vendor: str,  # noqa: ARG001
     model: Model,
     values: tuple[str, ...],
-    where: tuple[str, ...],
+    where: tuple[tuple[str, int], ...],
 ) -> tuple[str, list[models.Field[Any, Any]], list[models.Field[Any, Any]]]:
-    fields, conditions = [_field(model, name) for name in values], [_field(model, name) for name in where]
+    fields, conditions = [_field(model, name) for name in values], [_field(model, name) for name, _ in where]
     new = ", ".join(f"{column} = %s" for column in _columns(fields))
-    compared = " AND ".join(f"{column} = %s" for column in _columns(conditions))
+    compared = " AND ".join(
+        f"{column} IN ({', '.join(['%s'] * count)})" if count else f"{column} IS NULL"
+        for column, (_, count) in zip(_columns(conditions), where, strict=True)
+    )
     return f"UPDATE {_table(model)} SET {new} WHERE {compared}", fields, conditions  # noqa: S608
 
 
