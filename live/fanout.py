@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 from channels.layers import get_channel_layer
 
 from live.listeners import Listener
+from live.publish import texts_of
 
 PROBE_EVERY_S = 5.0
 RETRY_S = 1.0
@@ -88,7 +89,8 @@ class Fanout:
             if message["type"] == "live.probe":
                 self._probe_answered.set()
                 continue
-            self.offer(message["topic"], message["text"])
+            for text in texts_of(message):
+                self.offer(message["topic"], text)
 
     def offer(self, topic: str, text: str) -> None:
         for listener in self._listeners.get(topic, ()):

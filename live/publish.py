@@ -9,6 +9,9 @@ import json
 import logging
 import os
 import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from channels.layers import get_channel_layer
 from django.db import transaction
@@ -20,6 +23,8 @@ from live.messages import Message
 MAX_WAITING = 10_000
 FLUSH_AT_EXIT_S = 2.0
 LAYER_TIMEOUT_S = 5.0
+# Bytes of logs are messages, too.
+MAX_JOURNEY_CHARACTERS = 256 * 1024
 logger = logging.getLogger(__name__)
 
 
@@ -45,29 +50,38 @@ def encode(message: Message) -> str:
     return json.dumps(message, separators=(",", ":"))
 
 
-def envelope(topic: str, text: str) -> dict[str, str]:
-    """Returns a message in the form in which it travels on the channel layer."""
-    return {"type": "live.message", "topic": topic, "text": text}
+def envelope(topic: str, texts: Sequence[str]) -> dict[str, object]:
+    """Returns messages of one topic in the form in which they travel on the channel layer together. A server
+    of the version before hears the last of them alone."""
+    message: dict[str, object] = {"type": "live.message", "topic": topic, "text": texts[-1]}
+    return {**message, "earlier": list(texts[:-1])} if len(texts) > 1 else message
 
 
-async def _send(topic: str, text: str) -> None:
+def texts_of(message: Mapping[str, Any]) -> list[str]:
+    """Returns the messages of an envelope in their order."""
+    return [*message.get("earlier", ()), message["text"]]
+
+
+async def _send(topic: str, texts: Sequence[str]) -> None:
     try:
         async with asyncio.timeout(LAYER_TIMEOUT_S):
-            await get_channel_layer().group_send(topic, envelope(topic, text))
+            await get_channel_layer().group_send(topic, envelope(topic, texts))
     except Exception as error:
         # Whatever the layer's backend raises: watchers miss a hint, the work that caused it goes on.
-        logger.warning("a live message for %s is lost: %r", topic, error)
+        logger.warning("live messages for %s are lost: %s of them: %r", topic, len(texts), error)
 
 
 class _Sender:
-    """Sends the messages of all threads of a process from one thread with one event loop."""
+    """Sends the messages of all threads of a process from one thread with one event loop. Those that wait for
+    the same topic travel together: a change of a run is several messages, and each journey costs as much."""
 
     # The layer keeps a connection per event loop. async_to_sync in each calling thread would create a loop,
     # and therefore a connection, for every message.
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._queue: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+        self._queue: list[tuple[str, str]] = []
+        self._has_news = asyncio.Event()
         self._idle = threading.Event()
         self._idle.set()
         self._waiting = 0
@@ -81,7 +95,10 @@ class _Sender:
                 return
             self._waiting += 1
             self._idle.clear()
-        self._loop.call_soon_threadsafe(self._queue.put_nowait, (topic, text))
+            self._queue.append((topic, text))
+            if len(self._queue) > 1:
+                return
+        self._loop.call_soon_threadsafe(self._has_news.set)
 
     def flush(self, timeout_s: float) -> bool:
         return self._idle.wait(timeout_s)
@@ -92,12 +109,30 @@ class _Sender:
 
     async def _drain(self) -> None:
         while True:
-            topic, text = await self._queue.get()
-            await _send(topic, text)
+            await self._has_news.wait()
+            self._has_news.clear()
             with self._lock:
-                self._waiting -= 1
-                if not self._waiting:
-                    self._idle.set()
+                queue, self._queue = self._queue, []
+            for topic, texts in _in_journeys(queue):
+                await _send(topic, texts)
+                with self._lock:
+                    self._waiting -= len(texts)
+                    if not self._waiting:
+                        self._idle.set()
+
+
+def _in_journeys(queue: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
+    """Yields the messages by topic, in the order of the first of each, and no more at once than
+    MAX_JOURNEY_CHARACTERS and one more message."""
+    by_topic: dict[str, list[str]] = {}
+    sizes = Counter[str]()
+    for topic, text in queue:
+        by_topic.setdefault(topic, []).append(text)
+        sizes[topic] += len(text)
+        if sizes[topic] > MAX_JOURNEY_CHARACTERS:
+            yield topic, by_topic.pop(topic)
+            del sizes[topic]
+    yield from by_topic.items()
 
 
 _senders: dict[int, _Sender] = {}
