@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from django.db.models import F, QuerySet
@@ -58,6 +59,14 @@ class ClusterFacts:
     nodes: tuple[OfferedNode, ...]
     faults: Mapping[str, str]
     read_at: float = field(default_factory=time.monotonic)
+
+    @cached_property
+    def _node_of_gpu(self) -> dict[str, int]:
+        return {uuid: item.node.pk for item in self.nodes for uuid in item.gpus}
+
+    def nodes_with(self, gpus: Iterable[str]) -> set[int]:
+        """Returns the ids of those nodes of the cluster that have one of these GPUs."""
+        return {self._node_of_gpu[uuid] for uuid in gpus if uuid in self._node_of_gpu}
 
 
 # What serves several placements is at most so old.

@@ -67,30 +67,38 @@ def offers(
     now = timezone.now()
     uptime = listening_window(now)
     facts = read_facts(cluster, names) if names is not None else recent_facts(cluster, max_age_s)
-    nodes = [(item, status(item.node, now, uptime)) for item in facts.nodes]
-    present = [(item, node_status) for item, node_status in nodes if node_status in PRESENT]
     leases: dict[int, list[OpenLease]] = defaultdict(list)
-    leased_gpus: set[str] = set()
     for lease in map(OpenLease._make, _open_leases()):
         leases[lease.node_id].append(lease)
-        # A GPU that was moved counts as leased on its new node as well.
-        leased_gpus.update(lease.gpus)
-    offered = tuple(
-        _offer(
+    # A GPU that was moved counts as leased on its new node as well.
+    leased_gpus = {uuid for held in leases.values() for lease in held for uuid in lease.gpus}
+    in_use = facts.nodes_with(leased_gpus) | leases.keys()
+    offered, present = [], []
+    for item in facts.nodes:
+        node_status = status(item.node, now, uptime)
+        if node_status not in PRESENT:
+            continue
+        present.append(item.node)
+        closed = _closed(cluster, item.node)
+        if node_status is NodeStatus.READY and item.node.pk not in in_use and not closed:
+            # Most nodes of a large cluster, mostly.
+            offered.append(item.idle)
+            continue
+        held = leases.get(item.node.pk, [])
+        offer = _offer(
             item,
-            leases.get(item.node.pk, []),
+            held,
             leased_gpus,
             facts.faults,
             is_lost=node_status is NodeStatus.LOST,
             silent_s=None if node_status is NodeStatus.READY else silence_s(item.node, now, uptime),
-            holds=() if viewer is None else _holds(leases.get(item.node.pk, []), viewer, over),
-            closed=_closed(cluster, item.node),
+            holds=() if viewer is None else _holds(held, viewer, over),
+            closed=closed,
         )
-        for item, node_status in present
-    )
+        offered.append(offer)
     if names is not None:
-        return offered
-    return offered + nodes_to_come(cluster, present=[item.node for item, _ in present])
+        return tuple(offered)
+    return (*offered, *nodes_to_come(cluster, present))
 
 
 @compiled
@@ -149,9 +157,7 @@ def _offer(
             "cpus": max(0.0, node.cores - sum(lease.cpus for lease in leases)),
             "data": replace(item.idle.data, in_use=in_use),
         }
-    # Most nodes of a large cluster offer what they offered before.
-    changed = {name: value for name, value in fields.items() if getattr(item.idle, name) != value}
-    return replace(item.idle, **changed) if changed else item.idle
+    return replace(item.idle, **fields)
 
 
 def _holds(leases: Sequence[OpenLease], viewer: Workspace, over: Collection[AttemptKey]) -> tuple[Hold, ...]:
