@@ -44,11 +44,7 @@ def ingest(session: NodeSession, report: Report, now: datetime | None = None) ->
     node = session.node
     # First of all: every time that the report names is read by its clock.
     clock_change_s = session.clock.observe(node, report.sent_at, now)
-    # Nothing new: what was read within the last moments is good enough, and saves a query per report.
-    has_news = any(not session.has_accepted(fact) for fact in report.attempts)
-    assignments = _assignments(
-        session, report, fresh=has_news or report.heartbeat is not None or not report.logs
-    )
+    assignments, is_recent_only = _assignments_before(session, report)
     session.late_logs.observe(node, report, assignments, now)
     # Logs before facts: a fact that says "done" is believed only when the bytes that it names are stored.
     offsets = tuple(_ingest_chunk(session, assignments, chunk, now) for chunk in report.logs)
@@ -59,7 +55,7 @@ def ingest(session: NodeSession, report: Report, now: datetime | None = None) ->
             if assignment.claimed_at is not None and not assignment.over:
                 HANDLERS[assignment.kind].record_return(node, assignment, silence_s)
     # Facts may have moved runs, and with them what this node has to do.
-    if any(applied):
+    if any(applied) or is_recent_only:
         assignments = session.assignments.read(fresh=True)
     settled = _settle(session, report, assignments, now)
     ack = Ack(
@@ -83,17 +79,31 @@ def ingest(session: NodeSession, report: Report, now: datetime | None = None) ->
     return complete_ack(node, report, ack, now)
 
 
-def _assignments(session: NodeSession, report: Report, *, fresh: bool) -> Mapping[Key, Assignment]:
+def _assignments_before(session: NodeSession, report: Report) -> tuple[Mapping[Key, Assignment], bool]:
+    """Returns the assignments with which the report is to be read, and whether they are good for no more: for
+    news, what was read within the last seconds is, because once they are applied the answer is made of what
+    holds then."""
+    has_news = any(not session.has_accepted(fact) for fact in report.attempts)
+    recent = session.assignments.recent() if has_news else None
+    if recent and _are_known(report, recent):
+        return recent, True
+    # Without a sign of life it is one of many reports with bytes of logs: they share one query.
+    fresh = has_news or report.heartbeat is not None or not report.logs
     assignments = session.assignments.read(fresh=fresh)
     # An attempt that is named but not known may have been claimed a moment ago.
+    if not fresh and not _are_known(report, assignments):
+        assignments = session.assignments.read(fresh=True)
+    return assignments, False
+
+
+def _are_known(report: Report, assignments: Mapping[Key, Assignment]) -> bool:
+    """Returns whether the hub knows all attempts that the report names as those of this node."""
     named = {(chunk.run, chunk.attempt) for chunk in report.logs} | {
         (fact.run, fact.attempt) for fact in report.attempts
     }
-    if not fresh and any(
-        key not in assignments or assignments[key].claimed_at is None for key in named | set(report.living)
-    ):
-        assignments = session.assignments.read(fresh=True)
-    return assignments
+    return all(
+        key in assignments and assignments[key].claimed_at is not None for key in named | set(report.living)
+    )
 
 
 def _ingest_chunk(
