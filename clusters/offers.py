@@ -71,7 +71,7 @@ def offers(
     for lease in map(OpenLease._make, _open_leases()):
         leases[lease.node_id].append(lease)
     # A GPU that was moved counts as leased on its new node as well.
-    leased_gpus = {uuid for held in leases.values() for lease in held for uuid in lease.gpus}
+    leased_gpus = {uuid for of_node in leases.values() for lease in of_node for uuid in lease.gpus}
     in_use = facts.nodes_with(leased_gpus) | leases.keys()
     offered, present = [], []
     for item in facts.nodes:
@@ -81,18 +81,18 @@ def offers(
         present.append(item.node)
         closed = _closed(cluster, item.node)
         if node_status is NodeStatus.READY and item.node.pk not in in_use and not closed:
-            # Most nodes of a large cluster, mostly.
+            # What most nodes of a large cluster come to.
             offered.append(item.idle)
             continue
-        held = leases.get(item.node.pk, [])
+        of_node = leases.get(item.node.pk, [])
         offer = _offer(
             item,
-            held,
+            of_node,
             leased_gpus,
             facts.faults,
             is_lost=node_status is NodeStatus.LOST,
             silent_s=None if node_status is NodeStatus.READY else silence_s(item.node, now, uptime),
-            holds=() if viewer is None else _holds(held, viewer, over),
+            holds=() if viewer is None else _holds(of_node, viewer, over),
             closed=closed,
         )
         offered.append(offer)

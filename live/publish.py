@@ -24,7 +24,7 @@ MAX_WAITING = 10_000
 FLUSH_AT_EXIT_S = 2.0
 LAYER_TIMEOUT_S = 5.0
 # Bytes of logs are messages, too.
-MAX_JOURNEY_CHARACTERS = 256 * 1024
+MAX_BATCH_CHARACTERS = 256 * 1024
 logger = logging.getLogger(__name__)
 
 
@@ -51,7 +51,7 @@ def encode(message: Message) -> str:
 
 
 def envelope(topic: str, texts: Sequence[str]) -> dict[str, object]:
-    """Returns messages of one topic in the form in which they travel on the channel layer together. A server
+    """Returns a batch of messages of one topic in the form in which it crosses the channel layer. A server
     of the version before hears the last of them alone."""
     message: dict[str, object] = {"type": "live.message", "topic": topic, "text": texts[-1]}
     return {**message, "earlier": list(texts[:-1])} if len(texts) > 1 else message
@@ -72,8 +72,8 @@ async def _send(topic: str, texts: Sequence[str]) -> None:
 
 
 class _Sender:
-    """Sends the messages of all threads of a process from one thread with one event loop. Those that wait for
-    the same topic travel together: a change of a run is several messages, and each journey costs as much."""
+    """Sends the messages of all threads of a process from one thread with one event loop. Those of one topic
+    that wait are sent as one batch: a change of a run is several messages, and each send has its cost."""
 
     # The layer keeps a connection per event loop. async_to_sync in each calling thread would create a loop,
     # and therefore a connection, for every message.
@@ -113,7 +113,7 @@ class _Sender:
             self._has_news.clear()
             with self._lock:
                 queue, self._queue = self._queue, []
-            for topic, texts in _in_journeys(queue):
+            for topic, texts in _batches(queue):
                 await _send(topic, texts)
                 with self._lock:
                     self._waiting -= len(texts)
@@ -121,15 +121,15 @@ class _Sender:
                         self._idle.set()
 
 
-def _in_journeys(queue: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
-    """Yields the messages by topic, in the order of the first of each, and no more at once than
-    MAX_JOURNEY_CHARACTERS and one more message."""
+def _batches(queue: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
+    """Yields the messages in batches of one topic, in their order. A batch ends with the message that
+    brings it beyond MAX_BATCH_CHARACTERS."""
     by_topic: dict[str, list[str]] = {}
     sizes = Counter[str]()
     for topic, text in queue:
         by_topic.setdefault(topic, []).append(text)
         sizes[topic] += len(text)
-        if sizes[topic] > MAX_JOURNEY_CHARACTERS:
+        if sizes[topic] > MAX_BATCH_CHARACTERS:
             yield topic, by_topic.pop(topic)
             del sizes[topic]
     yield from by_topic.items()

@@ -44,7 +44,7 @@ def ingest(session: NodeSession, report: Report, now: datetime | None = None) ->
     node = session.node
     # First of all: every time that the report names is read by its clock.
     clock_change_s = session.clock.observe(node, report.sent_at, now)
-    assignments, is_recent_only = _assignments_before(session, report)
+    assignments, is_outdated = _assignments_before(session, report)
     session.late_logs.observe(node, report, assignments, now)
     # Logs before facts: a fact that says "done" is believed only when the bytes that it names are stored.
     offsets = tuple(_ingest_chunk(session, assignments, chunk, now) for chunk in report.logs)
@@ -55,7 +55,7 @@ def ingest(session: NodeSession, report: Report, now: datetime | None = None) ->
             if assignment.claimed_at is not None and not assignment.over:
                 HANDLERS[assignment.kind].record_return(node, assignment, silence_s)
     # Facts may have moved runs, and with them what this node has to do.
-    if any(applied) or is_recent_only:
+    if any(applied) or is_outdated:
         assignments = session.assignments.read(fresh=True)
     settled = _settle(session, report, assignments, now)
     ack = Ack(
@@ -80,9 +80,8 @@ def ingest(session: NodeSession, report: Report, now: datetime | None = None) ->
 
 
 def _assignments_before(session: NodeSession, report: Report) -> tuple[Mapping[Key, Assignment], bool]:
-    """Returns the assignments with which the report is to be read, and whether they are good for no more: for
-    news, what was read within the last seconds is, because once they are applied the answer is made of what
-    holds then."""
+    """Returns the assignments by which to ingest the report, and whether they must be read again for the
+    answer. News are ingested by what was read within the last seconds, because they may change it."""
     has_news = any(not session.has_accepted(fact) for fact in report.attempts)
     recent = session.assignments.recent() if has_news else None
     if recent and _are_known(report, recent):

@@ -115,9 +115,9 @@ class TestRaces:
         while len(texts) < 2:
             # Several may come together.
             texts += texts_of(await asyncio.wait_for(layer.receive(channel), 10))
-        told = [json.loads(text) for text in texts]
-        assert [message["type"] for message in told] == ["event.added", "run.changed"]
-        assert told[1]["state"] == "Canceled"
+        messages = [json.loads(text) for text in texts]
+        assert [message["type"] for message in messages] == ["event.added", "run.changed"]
+        assert messages[1]["state"] == "Canceled"
 
 
 def _queued() -> Run:

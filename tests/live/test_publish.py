@@ -148,14 +148,14 @@ class TestPublish:
         assert caplog.messages == ["a live message for run.a is lost: 0 are waiting already"]
         await watcher.closes()
 
-    async def test_messages_that_wait_travel_together_and_keep_their_order(
+    async def test_messages_that_wait_are_sent_in_batches_and_keep_their_order(
         self, token: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("live.publish.MAX_JOURNEY_CHARACTERS", 300)
-        journeys: list[int] = []
+        monkeypatch.setattr("live.publish.MAX_BATCH_CHARACTERS", 300)
+        batch_sizes: list[int] = []
 
         def note(topic: str, texts: Sequence[str]) -> dict[str, object]:
-            journeys.append(len(texts))
+            batch_sizes.append(len(texts))
             return envelope(topic, texts)
 
         monkeypatch.setattr("live.publish.envelope", note)
@@ -171,10 +171,10 @@ class TestPublish:
         for watcher, name in ((first, "a"), (other, "b")):
             assert [(await watcher.hears())["run"] for _ in range(20)] == [f"{name}{n}" for n in range(20)]
             await watcher.closes()
-        assert sum(journeys) == 40
+        assert sum(batch_sizes) == 40
         # The thread that sends may begin after the first of them.
-        assert len(journeys) < 30
-        assert max(journeys) <= 300 // len(encode(event("a0"))) + 1
+        assert len(batch_sizes) < 30
+        assert max(batch_sizes) <= 300 // len(encode(event("a0"))) + 1
 
     async def test_takes_no_time_of_the_caller(self) -> None:
         publish(run_topic("a"), event("a"))

@@ -48,8 +48,8 @@ def instance_maker(class_info: Mapping[str, Any], columns: Sequence[Any]) -> Cal
 
 
 def _is_plain(model: type[Model]) -> bool:
-    """Tells whether nobody has a say in how instances of the model are made: neither the model itself, nor
-    whoever listens to its signals now, when the query is compiled."""
+    """Tells whether Django alone makes the instances: the model has no `__init__` or `from_db` of its own,
+    and nothing receives its signals now, when the query is compiled."""
     own_makers = [
         base
         for base in model.__mro__[: model.__mro__.index(Model)]
