@@ -43,7 +43,9 @@ class RunQuerySet(models.QuerySet[Any]):
 
     def leading(self) -> RunQuerySet:
         """Returns runs without those that a job's processes logged, which are shown as part of the job."""
-        return self.exclude(parent__kind=RunKind.JOB)
+        # PostgreSQL guesses that a parent's kind is never NULL after an outer join. Without the first
+        # condition it expects no runs at all, and sorts all of them for the first few.
+        return self.filter(Q(parent__isnull=True) | ~Q(parent__kind=RunKind.JOB))
 
     def queued(self) -> RunQuerySet:
         """Returns queued runs by priority, then in order of submission; a retry keeps its run's place."""
