@@ -90,8 +90,11 @@ def run_once(work: Sequence[Work]) -> None:
             if isinstance(error, DatabaseError | InterfaceError):
                 connections.close_all()
             if outages.outage_of(error) == outages.AWAY:
-                outages.note_away()
+                outages.look_into_broken_connection()
             _complain(one, error)
+            if outages.is_away():
+                # The rest would only wait for a connection.
+                return
         else:
             if _failing.pop(one, ""):
                 log.info("%s does its work again", one.__module__)

@@ -112,7 +112,7 @@ async def _pulse_forever() -> None:
 def _pulse_once(reporting: Collection[int]) -> None:
     try:
         pulse(timezone.now(), reporting)
-    except DatabaseError:
-        log.exception("The hub could not record that it listens; the next attempt is in %s s", PULSE_S)
+    except DatabaseError as error:
+        log.warning("The hub could not record that it listens; tried again in %s s: %s", PULSE_S, error)
     finally:
         close_old_connections()

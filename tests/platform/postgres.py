@@ -59,6 +59,10 @@ class PostgresServer:
         self.stop()
         shutil.rmtree(self._folder)
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         port, folder = str(self._port), str(self._folder)
         options = ["-D", f"{folder}/data", "-p", port, "-k", folder, "-c", "fsync=off"]

@@ -26,18 +26,34 @@ AWAY_S = 20
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+def shared_server() -> Iterator[PostgresServer]:
     with PostgresServer() as server:
         yield server
 
 
+@pytest.fixture
+def server(shared_server: PostgresServer) -> PostgresServer:
+    """It runs, whatever the test before has left."""
+    if not shared_server.is_running:
+        shared_server.start()
+    return shared_server
+
+
 @pytest.fixture(scope="module")
-def hub(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    hub = Hub(tmp_path_factory.mktemp("faults") / "data", DATABASE_URL=server.url, DATABASE_POOL="8")
+def shared_hub(shared_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    folder = tmp_path_factory.mktemp("faults")
+    hub = Hub(folder / "data", DATABASE_URL=shared_server.url, DATABASE_POOL="8")
     try:
         yield hub.start()
     finally:
         hub.stop()
+
+
+@pytest.fixture
+def hub(shared_hub: Hub, server: PostgresServer) -> Hub:
+    with shared_hub.client() as client:
+        eventually(lambda: client.get("/api/v1/runs/").status_code == httpx.codes.OK, 60)
+    return shared_hub
 
 
 def wait_for_status(hub: Hub, status: int) -> None:
@@ -85,6 +101,20 @@ def test_a_run_outlives_a_database_that_is_away(hub: Hub, server: PostgresServer
         assert runs.wait_for(hub, one)["state"] == "Completed"
         assert runs.log(hub, one) == runs.node_log(hub, one)
     assert runs.wait_for(hub, runs.submit(hub, "print('later')"))["state"] == "Completed"
+
+
+def test_a_database_that_is_back_is_not_taken_for_away_again(hub: Hub, server: PostgresServer) -> None:
+    with hub.client() as client:
+        for _ in range(4):
+            server.stop()
+            eventually(lambda: client.get("/api/v1/runs/").status_code == httpx.codes.SERVICE_UNAVAILABLE, 30)
+            server.start()
+            eventually(lambda: client.get("/api/v1/runs/").status_code == httpx.codes.OK, 30)
+            # Until each thread of the web server has used the connection that it kept.
+            until = time.monotonic() + 2.5
+            while time.monotonic() < until:
+                assert client.get("/api/v1/runs/").status_code == httpx.codes.OK
+                time.sleep(0.1)
 
 
 def test_a_read_only_database_is_named_and_can_be_read(hub: Hub, server: PostgresServer) -> None:

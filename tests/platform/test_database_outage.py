@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from django.db import DataError, IntegrityError, InternalError, OperationalError, ProgrammingError
 from django.test import Client, RequestFactory
-from psycopg_pool import PoolTimeout
+from psycopg_pool import PoolClosed, PoolTimeout
 
 from trainhub.asgi import application
 from trainhub.views import server_error
@@ -29,6 +29,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (caused(OperationalError(), psycopg.errors.AdminShutdown()), AWAY),
         (caused(OperationalError(), psycopg.errors.CannotConnectNow()), AWAY),
         (caused(OperationalError(), PoolTimeout("after 20 s")), NO_CONNECTION),
+        (caused(OperationalError(), PoolClosed("as the database is away")), AWAY),
         (caused(OperationalError(), psycopg.errors.TooManyConnections()), NO_CONNECTION),
         (caused(OperationalError(), psycopg.errors.DiskFull()), DISK_FULL),
         (caused(InternalError(), psycopg.errors.ReadOnlySqlTransaction()), READ_ONLY),

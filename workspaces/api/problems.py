@@ -64,7 +64,10 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> JsonRespo
     if isinstance(error, exceptions.APIException):
         return _from_framework(error)
     if sentence := outage_of(error):
-        return problem(503, f"{sentence} {REST}", headers={"Retry-After": str(RETRY_AFTER_S)})
+        answer = problem(503, f"{sentence} {REST}", headers={"Retry-After": str(RETRY_AFTER_S)})
+        # As for pages: the background loop logs the outage once.
+        answer._has_been_logged = True  # type: ignore[attr-defined]
+        return answer
     # Our own fault: the operator gets the traceback, the client a sentence.
     logger.exception("%s failed", context.get("view"), exc_info=error)
     return problem(500, "TrainHub itself failed; the operator finds the traceback in the server log.")

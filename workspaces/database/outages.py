@@ -6,6 +6,7 @@ another one needs."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -28,6 +29,7 @@ _AWAY_STATES = ("08", "57P")
 _STATES = {"53300": NO_CONNECTION, "53100": DISK_FULL, "25006": READ_ONLY}
 _SQLITE = {"readonly database": READ_ONLY, "is full": DISK_FULL, "is locked": BUSY}
 _outages: list[str] = []
+_changing = threading.Lock()
 process_caches.register(_outages.clear)
 
 
@@ -66,6 +68,24 @@ def note_away() -> None:
         _outages.append(AWAY)
 
 
+def look_into_broken_connection() -> None:
+    """Called by background loops when their connection broke: finds out whether the database is away, and
+    notes it. Requests that wait for a connection then fail at once.
+
+    The connection may also be one that its thread kept through an outage that has ended. Then the database
+    answers, and only the connections of the pool that broke with it are replaced."""
+    database: Any = connection  # of PostgreSQL: no connection to SQLite breaks
+    is_reachable = not connection_failure()
+    with _changing:
+        if is_away():
+            return
+        if not is_reachable:
+            note_away()
+            database.close_pool()
+        elif database.pool and not database.pool.closed:
+            database.pool.check()
+
+
 def recover() -> bool:
     """Tries to reach a database that is away; returns whether it answers. The connections of before are
     broken, so all are made anew."""
@@ -73,9 +93,11 @@ def recover() -> bool:
         return True
     if connection_failure():
         return False
-    database: Any = connection  # of PostgreSQL: only there `note_away` is called
-    database.close_pool()
-    _outages.clear()
+    database: Any = connection
+    with _changing:
+        if _outages:
+            database.close_pool()
+            _outages.clear()
     return True
 
 

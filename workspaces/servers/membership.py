@@ -58,7 +58,7 @@ class MembershipThread(threading.Thread):
             connections.close_all()
             if outages.outage_of(error) == outages.AWAY:
                 # This thread keeps its connection, so it is the first to notice.
-                outages.note_away()
+                outages.look_into_broken_connection()
             if not self._failure:
                 log.warning("This server cannot say that it lives; tried again every second: %s", error)
             self._failure = repr(error)
