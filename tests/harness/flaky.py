@@ -1,5 +1,6 @@
 """Names the tests that passed only at their second try, and shows the first failure of those that failed
-twice: `--reruns` must hide neither."""
+twice: `--reruns` must hide neither. What each first try said has a line of its own, which .ci/run repeats
+at its end: that is left of an output that somebody has cut."""
 
 from __future__ import annotations
 
@@ -7,20 +8,29 @@ from collections.abc import Iterable
 
 import pytest
 
-TITLE = "FLAKY"
+TITLE, FIRST = "FLAKY", "FIRST TRY"
+LONGEST_REASON = 300
 
 
 def needed_a_second_try(
     rerun: Iterable[pytest.TestReport], failed: Iterable[pytest.TestReport]
 ) -> dict[str, str]:
-    """The last line of the first failure, by test. A test that failed at every try is a plain failure."""
+    """Why the first try failed, by test. A test that failed at every try is a plain failure."""
     hopeless = {report.nodeid for report in failed}
     tests: dict[str, str] = {}
     for report in rerun:
         if report.nodeid not in hopeless:
-            lines = report.longreprtext.strip().splitlines()
-            tests.setdefault(report.nodeid, f"{report.when}: {lines[-1].strip()}" if lines else report.when)
+            tests.setdefault(report.nodeid, in_short(report))
     return tests
+
+
+def in_short(report: pytest.TestReport) -> str:
+    """When, why and where it failed, in one line."""
+    lines = report.longreprtext.strip().splitlines()
+    if not lines:
+        return report.when
+    reason = next((line[1:].strip() for line in lines if line.startswith("E ")), "")
+    return ": ".join(filter(None, (report.when, reason[:LONGEST_REASON], lines[-1].strip())))
 
 
 def other_first_failures(
@@ -49,6 +59,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for nodeid, text in sorted(other_first_failures(rerun, failed).items()):
         terminalreporter.section(f"First try of {nodeid}", sep="_", red=True, bold=True)
         terminalreporter.write_line(text)
+    for report in sorted(rerun, key=lambda report: report.nodeid):
+        terminalreporter.write_line(f"{FIRST} {report.nodeid}  ({in_short(report)})")
     tests = needed_a_second_try(rerun, failed)
     if not tests:
         terminalreporter.write_line(f"{TITLE}: no test needed a second try")

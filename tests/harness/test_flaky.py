@@ -53,9 +53,10 @@ def test_a_test_that_passes_only_at_its_second_try_is_a_fault_in_a_list(tmp_path
     text = output(tmp_path, "--reruns", "1", "-n", workers)
     title, _, rest = text.partition("FLAKY: 1 test needed a second try")
     assert title, text
-    assert re.search(r"^test_some.py::test_lucky_the_second_time  \(call: .*AssertionError\)$", rest, re.M), (
-        text
-    )
+    shown = r"test_some.py::test_lucky_the_second_time  \(call: AssertionError: not yet: .*AssertionError\)$"
+    assert re.search(f"^{shown}", rest, re.M), text
+    assert re.search(f"^FIRST TRY {shown}", title, re.M), text
+    assert re.search(r"^FIRST TRY test_some.py::test_hopeless  \(call: assert False: ", title, re.M), text
     assert "test_hopeless  (" not in rest
     assert "test_steady  (" not in rest
     assert rest.strip().splitlines()[-1].count("2 failed, 2 passed, 3 rerun"), text

@@ -53,7 +53,9 @@ class OpenPages:
     def __init__(self, browser: Any, cluster: ServerCluster, load: Load) -> None:
         self._load = load
         self._gpu = h100("page")
-        self._node = cluster.add_agent("with-gpu", world=Scenario([self._gpu]))
+        # A second try of the test has the same cluster, and a node of its own in it.
+        name = f"with-gpu-{len(cluster.agents)}"
+        self._node = cluster.add_agent(name, world=Scenario([self._gpu]))
         eventually(lambda: self._node.name in cluster.ready_nodes(), 60, "the node with a GPU is ready")
         # It lasts until somebody lets it end.
         self._run = load.submit(10**6)
