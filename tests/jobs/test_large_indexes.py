@@ -30,10 +30,13 @@ def is_valid(name: str) -> bool | None:
 
 
 def operations() -> list[AddLargeIndex | AddPostgresqlIndex]:
-    migration = import_module("jobs.migrations.0037_large_history").Migration
-    assert not migration.atomic
-    assert migration.is_resumable
-    return list(migration.operations)
+    migrations = [
+        import_module(f"jobs.migrations.{name}").Migration
+        for name in ("0037_large_history", "0039_more_orders")
+    ]
+    assert not any(migration.atomic for migration in migrations)
+    assert all(migration.is_resumable for migration in migrations)
+    return [operation for migration in migrations for operation in migration.operations]
 
 
 def name_of(operation: AddLargeIndex | AddPostgresqlIndex) -> str:
@@ -56,6 +59,8 @@ def test_all_are_there() -> None:
         "run_of_environment": True,
         "run_of_source": True,
         "run_name_parts": True,
+        "run_by_name": True,
+        "run_lasted": True,
     }
 
 

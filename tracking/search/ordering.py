@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from django.db import connection
 from django.db.models import Exists, F, OuterRef, Q, Subquery
 from django.db.models.expressions import Combinable
 from django.db.models.expressions import OrderBy as SqlOrder
@@ -18,9 +20,11 @@ from jobs.querysets import RunQuerySet
 from tracking.models import Metric, Param
 from tracking.search import attributes
 from tracking.search.compiler import Scope, rows_for_key
+from tracking.search.run_bounds import LASTED, duration_bounds, newest_bounds
 from tracking.search.tree import Key, OrderBy
 from tracking.search.value_bounds import ValueOrder
 from tracking.search.vocabulary import AttributeType, KeyKind
+from workspaces.models import Workspace
 
 NEWEST = ("-created_at", "-number")
 # NEWEST for few runs; the expression keeps the database from reading along an index.
@@ -49,11 +53,13 @@ class OrderStage:
 @dataclass(frozen=True)
 class OrderedSearch:
     """Runs and their order. `has_key`: all have the first key; `key_condition`: condition on that key's
-    row."""
+    row; `has_logged_filter`: a filter by logged data selects them."""
 
+    workspace: Workspace
     runs: RunQuerySet
     orders: Sequence[OrderBy]
     scope: Scope
+    has_logged_filter: bool = False
     has_key: bool = False
     key_condition: Q | None = None
 
@@ -75,7 +81,7 @@ def stages(walk: OrderedSearch) -> Iterator[OrderStage]:
         *(NEWEST if scope.runs is None else SORTED_NEWEST),
     ]
     if not is_staged:
-        yield OrderStage(runs.order_by(*rest), True)
+        yield OrderStage(runs.order_by(*rest), True, partial(_bounded_by_columns, walk, runs.order_by(*rest)))
         return
     first = orders[0]
     if first.key.kind is KeyKind.ATTRIBUTE:
@@ -92,6 +98,17 @@ def stages(walk: OrderedSearch) -> Iterator[OrderStage]:
         yield OrderStage(
             runs.exclude(pk__in=rows_for_key(first.key, scope).values("run_id")).order_by(*rest), True
         )
+
+
+def _bounded_by_columns(walk: OrderedSearch, ordered: RunQuerySet, count: int) -> Iterator[RunQuerySet]:
+    if connection.vendor != "postgresql" or walk.scope.runs is not None or len(walk.scope.experiments) < 2:
+        return
+    if not walk.orders:
+        if walk.has_logged_filter:
+            yield from map(ordered.filter, newest_bounds(walk.workspace, count))
+    elif walk.orders[0].key.kind is KeyKind.ATTRIBUTE and walk.orders[0].key.name == "duration":
+        bounds = duration_bounds(walk.workspace, count, descending=walk.orders[0].descending)
+        yield from map(ordered.alias(lasted=LASTED).filter, bounds)
 
 
 def _has_stages(key: Key) -> bool:

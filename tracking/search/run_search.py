@@ -166,11 +166,15 @@ def _ordered_search(query: RunQuery, orders: Sequence[OrderBy], scope: Scope) ->
     """Returns the search in its order. Conditions on the key that orders the runs become part of that join
     instead of a subquery."""
     key = (orders[0].key.kind, orders[0].key.name) if orders else None
-    if query.filter is None or key not in rows_by_key(query.filter, scope):
-        return OrderedSearch(query.runs(scope), orders, scope)
+    logged = rows_by_key(query.filter, scope) if query.filter is not None else {}
+    if query.filter is None or key not in logged:
+        return OrderedSearch(
+            query.workspace, query.runs(scope), orders, scope, has_logged_filter=bool(logged)
+        )
     # With candidates the order has no stages, and so no join that could take the condition.
     key_condition = row_condition(query.filter, key, RELATED[key[0]]) if scope.runs is None else None
     return OrderedSearch(
+        query.workspace,
         query.runs(scope, without=key if key_condition is not None else None),
         orders,
         scope,

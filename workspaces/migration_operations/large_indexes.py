@@ -88,6 +88,8 @@ class AddPostgresqlIndex(Operation):
             return
         if not self.extension or _has_extension(schema_editor, self.extension):
             schema_editor.execute(f"CREATE INDEX CONCURRENTLY {self.name} ON {self.definition}")
+            # Without statistics of the index's expression PostgreSQL may go on reading the whole table.
+            schema_editor.execute(f"ANALYZE {self.definition.partition(' ')[0]}")
 
     def database_backwards(
         self,

@@ -16,7 +16,7 @@ from bench.support.run_filler import analyze_tables, fill
 from jobs.models import Experiment, Run, RunTag
 from jobs.reading.experiment_counts import counts_of_experiments
 from tests.people import client_of, make_owner, make_workspace
-from tracking.search import find_runs, value_bounds
+from tracking.search import find_runs, run_bounds, value_bounds
 from workspaces.models import Workspace
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgresql]
@@ -30,6 +30,9 @@ ORDERS = (
     "params.note",
     "tags.team",
     "tags.week DESC",
+    "duration",
+    "duration DESC",
+    "",
 )
 
 
@@ -65,13 +68,16 @@ class TestBounds:
         self, many: Workspace, monkeypatch: pytest.MonkeyPatch, text: str
     ) -> None:
         Run.objects.filter(number__lt=RUNS // 2, number__gt=RUNS // 3).update(archived_at="2026-01-01T00:00Z")
+        Run.objects.filter(number__in=(RUNS // 4, RUNS - 3)).update(finished_at=None, state="Running")
         searches = [
-            partial(find_runs, many, text=text, order_by=[order], limit=20, skip=skip)
+            partial(find_runs, many, text=text, order_by=[order] if order else [], limit=20, skip=skip)
             for order in ORDERS
             for skip in (0, 40)
         ]
         bounded = [names(search().runs) for search in searches]
         monkeypatch.setattr(value_bounds, "FACTORS", ())
+        monkeypatch.setattr(run_bounds, "NEWEST_FACTORS", ())
+        monkeypatch.setattr(run_bounds, "DURATION_FACTORS", ())
         assert bounded == [names(search().runs) for search in searches]
         assert {len(found) for found in bounded} == {20}
 
@@ -121,6 +127,11 @@ class TestPlans:
         plan = plans(lambda: answered(client, "/"), part='ORDER BY "jobs_run"."finished_at" DESC')
         assert "run_ended" in plan
         assert "Sort" not in plan
+
+    def test_orders_by_name_and_by_duration_read_an_index(self, many: Workspace) -> None:
+        for order in ("run_name", "run_name DESC"):
+            assert "run_by_name" in plans(partial(find_runs, many, order_by=[order], limit=20)), order
+        assert "run_lasted" in plans(partial(find_runs, many, order_by=["duration DESC"], limit=20))
 
     def test_experiments_are_counted_from_an_index(self, many: Workspace) -> None:
         ids = all_experiments()
