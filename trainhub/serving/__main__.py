@@ -20,8 +20,6 @@ from trainhub.serving.server import HubServer
 from trainhub.serving.tls import GuardedLoop
 
 MAX_SOCKET_MESSAGE_BYTES = 2**20
-# Python's own 5 ms are long where each query ends with a wait for the other threads: a claim makes nine.
-SWITCH_THREADS_AFTER_S = 0.001
 
 
 def configuration(
@@ -57,7 +55,6 @@ def run(server: uvicorn.Server, limits: ConnectionLimits, proxies: TrustedProxie
 
 def main() -> int:
     raise_file_limit()
-    sys.setswitchinterval(SWITCH_THREADS_AFTER_S)
     preload.load_application()
     preload.wait_for_start()
     host, port = installation.bind()
