@@ -74,7 +74,7 @@ def look_into_broken_connection() -> None:
 
     The connection may also be one that its thread kept through an outage that has ended. Then the database
     answers, and only the connections of the pool that broke with it are replaced."""
-    database: Any = connection  # of PostgreSQL: no connection to SQLite breaks
+    database = _postgresql()  # no connection to SQLite breaks
     is_reachable = not connection_failure()
     with _changing:
         if is_away():
@@ -93,24 +93,28 @@ def recover() -> bool:
         return True
     if connection_failure():
         return False
-    database: Any = connection
     with _changing:
         if _outages:
-            database.close_pool()
+            _postgresql().close_pool()
             _outages.clear()
     return True
 
 
 def connection_failure() -> str:
     """Returns why PostgreSQL cannot be reached now, past the pool, which would wait; "" if it can."""
-    database: Any = connection
     if connection.vendor != "postgresql":
         return ""
     try:
-        psycopg.connect(**{"connect_timeout": CONNECT_TIMEOUT_S, **database.get_connection_params()}).close()
+        parameters = _postgresql().get_connection_params()
+        psycopg.connect(**{"connect_timeout": CONNECT_TIMEOUT_S, **parameters}).close()
     except psycopg.Error as error:
         return " ".join(str(error).split()) or type(error).__name__
     return ""
+
+
+def _postgresql() -> Any:
+    """Returns the connection; the wrapper of PostgreSQL alone has a pool."""
+    return connection
 
 
 def refuse_if_away() -> None:
