@@ -116,7 +116,7 @@ class Run(models.Model):
             models.Index(fields=["workspace", "-finished_at"], name="run_ended"),
             models.Index(fields=COUNT_COLUMNS, condition=models.Q(deleted_at=None), name="run_state_counts"),
             models.Index(fields=["workspace"], condition=models.Q(pinned=True), name="run_pinned"),
-        ]  # and those that 0037 and 0039 make on PostgreSQL alone
+        ]  # and those of migrations 0037 and 0039, on PostgreSQL alone
 
     def __str__(self) -> str:
         return f"run {self.number}"
