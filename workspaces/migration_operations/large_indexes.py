@@ -84,12 +84,15 @@ class AddPostgresqlIndex(Operation):
         from_state: ProjectState,  # noqa: ARG002
         to_state: ProjectState,  # noqa: ARG002
     ) -> None:
-        if schema_editor.connection.vendor != "postgresql" or is_complete(schema_editor, self.name):
+        if schema_editor.connection.vendor != "postgresql":
             return
-        if not self.extension or _has_extension(schema_editor, self.extension):
+        if not is_complete(schema_editor, self.name):
+            if self.extension and not _has_extension(schema_editor, self.extension):
+                return
             schema_editor.execute(f"CREATE INDEX CONCURRENTLY {self.name} ON {self.definition}")
-            # Without statistics of the index's expression PostgreSQL may go on reading the whole table.
-            schema_editor.execute(f"ANALYZE {self.definition.partition(' ')[0]}")
+        # Without statistics of the index's expression PostgreSQL may go on reading the whole table. An
+        # interrupted migration may have made the index and no more.
+        schema_editor.execute(f"ANALYZE {self.definition.partition(' ')[0]}")
 
     def database_backwards(
         self,
